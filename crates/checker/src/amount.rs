@@ -1,76 +1,75 @@
-//! Quantities and requests, read the long way: each in billionths, rounded up to thousandths as the API server stores it, then
-//! summed, and rounded up again. It leaves to others what a node has room for.
+//! Quantities and requests in exact arithmetic: each in billionths, rounded up to thousandths as the API server stores it, then summed, and
+//! rounded up again.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use reprieve_api::pod::{Container, ContainerStatus, Pod};
 
-/// By resource. Exact amounts are in billionths; rounded ones in thousandths of a cpu and in whole units of all else.
+/// Amounts by resource. Exact amounts are in billionths; rounded ones in thousandths of a cpu and in pod_level units of other resources.
 pub type Amounts = BTreeMap<String, i128>;
 
 const BILLION: i128 = 1_000_000_000;
-/// Kubernetes holds no quantity above 2^63 - 1.
-const LARGEST: i128 = (i64::MAX as i128) * BILLION;
+/// Kubernetes stores no quantity above 2^63 - 1.
+const MAX_QUANTITY: i128 = (i64::MAX as i128) * BILLION;
 
-/// What a pod asks of a node, rounded, with the place that it takes among the node's pods. `Err` names the unreadable field.
-/// A pending pod, and one that asks to grow, asks for what its spec says.
-pub fn asked(pod: &Pod) -> Result<Amounts, String> {
-    let wanted = containers_total(pod, &|container, _| requests_of(container))?;
-    pod_request(pod, wanted, whole_of(pod)?)
+/// The rounded requests of a pending or resized pod by its spec, with one unit of `pods`. `Err` names the invalid field.
+pub fn requested(pod: &Pod) -> Result<Amounts, String> {
+    let total = containers_total(pod, &|container, _| requests_of(container))?;
+    pod_request(pod, total, pod_level_requests(pod)?)
 }
 
-/// What a bound pod holds, rounded. Where its size is being changed, that is the largest of what it wants, what it was promised and
-/// what it has; a wish that can never be met holds nothing.
-pub fn held(pod: &Pod) -> Result<Amounts, String> {
+/// The rounded allocation of a bound pod. During a resize it is the maximum of the desired, the allocated and the actual resources; an
+/// infeasible resize counts nothing.
+pub fn allocated(pod: &Pod) -> Result<Amounts, String> {
     let status = pod.status.clone().unwrap_or_default();
     let infeasible =
         status.conditions.iter().flatten().any(|condition| {
             condition.type_ == "PodResizePending" && condition.reason.as_deref() == Some("Infeasible")
         });
-    let wished = |container: &Container| if infeasible { Ok(Amounts::new()) } else { requests_of(container) };
-    let promised = |container: &Container, status: Option<&ContainerStatus>| match status
+    let desired = |container: &Container| if infeasible { Ok(Amounts::new()) } else { requests_of(container) };
+    let allocated = |container: &Container, status: Option<&ContainerStatus>| match status
         .and_then(|status| status.allocated_resources.as_ref())
     {
         Some(list) => exact(Some(list), "status.containerStatuses.allocatedResources"),
-        None => wished(container),
+        None => desired(container),
     };
     let actual = |container: &Container, status: Option<&ContainerStatus>| match status
         .and_then(|status| status.resources.as_ref()?.requests.as_ref())
     {
         Some(list) => exact(Some(list), "status.containerStatuses.resources.requests"),
-        None => promised(container, status),
+        None => allocated(container, status),
     };
-    let promised_whole = status.allocated_resources.as_ref();
-    let actual_whole = status.resources.as_ref().and_then(|resources| resources.requests.as_ref());
-    let mut together = containers_total(pod, &|container, _| wished(container))?;
-    if promised_whole.is_some() && actual_whole.is_some() {
-        raise(&mut together, &exact(promised_whole, "status.allocatedResources")?);
-        raise(&mut together, &exact(actual_whole, "status.resources.requests")?);
+    let allocated_pod_level = status.allocated_resources.as_ref();
+    let actual_pod_level = status.resources.as_ref().and_then(|resources| resources.requests.as_ref());
+    let mut total = containers_total(pod, &|container, _| desired(container))?;
+    if allocated_pod_level.is_some() && actual_pod_level.is_some() {
+        raise(&mut total, &exact(allocated_pod_level, "status.allocatedResources")?);
+        raise(&mut total, &exact(actual_pod_level, "status.resources.requests")?);
     } else {
-        raise(&mut together, &containers_total(pod, &promised)?);
-        raise(&mut together, &containers_total(pod, &actual)?);
+        raise(&mut total, &containers_total(pod, &allocated)?);
+        raise(&mut total, &containers_total(pod, &actual)?);
     }
-    let mut whole = whole_of(pod)?;
-    if !whole.is_empty() && status.resources.is_some() {
+    let mut pod_level = pod_level_requests(pod)?;
+    if !pod_level.is_empty() && status.resources.is_some() {
         if infeasible {
-            whole.clear();
+            pod_level.clear();
         }
-        raise(&mut whole, &exact(promised_whole, "status.allocatedResources")?);
-        raise(&mut whole, &exact(actual_whole, "status.resources.requests")?);
+        raise(&mut pod_level, &exact(allocated_pod_level, "status.allocatedResources")?);
+        raise(&mut pod_level, &exact(actual_pod_level, "status.resources.requests")?);
     }
-    pod_request(pod, together, whole)
+    pod_request(pod, total, pod_level)
 }
 
-/// A list of amounts, rounded: what a node offers.
-pub fn offered(list: Option<&BTreeMap<String, Quantity>>, field: &str) -> Result<Amounts, String> {
+/// The rounded amounts of a list, such as the allocatable resources of a node.
+pub fn allocatable(list: Option<&BTreeMap<String, Quantity>>, field: &str) -> Result<Amounts, String> {
     Ok(rounded(&exact(list, field)?))
 }
 
 type OfContainer<'a> = &'a dyn Fn(&Container, Option<&ContainerStatus>) -> Result<Amounts, String>;
 
-/// The containers run together. The init containers run before them, one by one, beside the sidecars that were started earlier;
-/// the pod needs the most that is ever needed at once.
+/// The sum over the containers, or the peak during initialization if that is more: init containers run one by one beside the sidecars
+/// started earlier.
 fn containers_total(pod: &Pod, of_container: OfContainer<'_>) -> Result<Amounts, String> {
     let spec = pod.spec.clone().unwrap_or_default();
     let status = pod.status.clone().unwrap_or_default();
@@ -79,16 +78,16 @@ fn containers_total(pod: &Pod, of_container: OfContainer<'_>) -> Result<Amounts,
     let amounts_of = |container: &Container| {
         of_container(container, statuses.iter().find(|status| status.name == container.name).copied())
     };
-    let mut together = Amounts::new();
+    let mut total = Amounts::new();
     for container in &spec.containers {
-        add(&mut together, &amounts_of(container)?);
+        add(&mut total, &amounts_of(container)?);
     }
     let mut sidecars = Amounts::new();
     let mut before = Amounts::new();
     for container in spec.init_containers.iter().flatten() {
         let amounts = amounts_of(container)?;
         if container.restart_policy.as_deref() == Some("Always") {
-            add(&mut together, &amounts);
+            add(&mut total, &amounts);
             add(&mut sidecars, &amounts);
             raise(&mut before, &sidecars);
         } else {
@@ -97,13 +96,13 @@ fn containers_total(pod: &Pod, of_container: OfContainer<'_>) -> Result<Amounts,
             raise(&mut before, &at_once);
         }
     }
-    raise(&mut together, &before);
-    Ok(together)
+    raise(&mut total, &before);
+    Ok(total)
 }
 
-/// What the pod asks for as a whole, apart from its containers. A limit of the pod's own counts where it says nothing else; what a
-/// container asks for is something else, but for huge pages.
-fn whole_of(pod: &Pod) -> Result<Amounts, String> {
+/// The pod-level requests. A pod-level limit counts as the request if there is none and, except for huge pages, no container requests the
+/// resource.
+fn pod_level_requests(pod: &Pod) -> Result<Amounts, String> {
     let Some(spec) = &pod.spec else { return Ok(Amounts::new()) };
     let resources = spec.resources.as_ref();
     let is_counted =
@@ -115,28 +114,29 @@ fn whole_of(pod: &Pod) -> Result<Amounts, String> {
             .map(|(a, b)| (a.clone(), b.clone()))
             .collect()
     };
-    let mut whole = exact(Some(&counted(&resources.and_then(|own| own.requests.clone()))), "spec.resources.requests")?;
+    let mut pod_level =
+        exact(Some(&counted(&resources.and_then(|own| own.requests.clone()))), "spec.resources.requests")?;
     let mut asked: Amounts = Amounts::new();
     for container in spec.containers.iter().chain(spec.init_containers.iter().flatten()) {
         asked.extend(requests_of(container)?);
     }
     let mut limits = counted(&resources.and_then(|own| own.limits.clone()));
-    limits.retain(|resource, _| !whole.contains_key(resource));
+    limits.retain(|resource, _| !pod_level.contains_key(resource));
     limits.retain(|resource, _| resource.starts_with("hugepages-") || !asked.contains_key(resource));
-    whole.extend(exact(Some(&limits), "spec.resources.limits")?);
-    Ok(whole)
+    pod_level.extend(exact(Some(&limits), "spec.resources.limits")?);
+    Ok(pod_level)
 }
 
-/// What the pod itself asks for cpu, memory and huge pages beats the sum of its containers. Overhead comes on top.
-fn pod_request(pod: &Pod, mut together: Amounts, whole: Amounts) -> Result<Amounts, String> {
-    for (resource, amount) in whole {
+/// Pod-level requests for cpu, memory and huge pages replace the sum over containers. Overhead is added.
+fn pod_request(pod: &Pod, mut total: Amounts, pod_level: Amounts) -> Result<Amounts, String> {
+    for (resource, amount) in pod_level {
         if resource == "cpu" || resource == "memory" || resource.starts_with("hugepages-") {
-            together.insert(resource, amount);
+            total.insert(resource, amount);
         }
     }
     let overhead = pod.spec.as_ref().and_then(|spec| spec.overhead.as_ref());
-    add(&mut together, &exact(overhead, "spec.overhead")?);
-    let mut request = rounded(&together);
+    add(&mut total, &exact(overhead, "spec.overhead")?);
+    let mut request = rounded(&total);
     request.insert("pods".to_owned(), 1);
     Ok(request)
 }
@@ -175,7 +175,7 @@ fn raise(most: &mut Amounts, other: &Amounts) {
     }
 }
 
-/// A quantity in billionths, rounded up if it is finer: sign, digits with at most one point, and a suffix.
+/// Parses a quantity into billionths, rounding up: sign, digits with at most one point, and a suffix.
 fn quantity(text: &str) -> Option<i128> {
     let (negative, text) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
@@ -184,8 +184,8 @@ fn quantity(text: &str) -> Option<i128> {
     };
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, suffix) = text.split_at(end);
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let digits = format!("{whole}{fraction}");
+    let (pod_level, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = format!("{pod_level}{fraction}");
     let mantissa: i128 = digits.parse().ok()?;
     let (factor, exponent) = scale(suffix)?;
     let exponent = exponent.checked_add(9)?.checked_sub(i32::try_from(fraction.len()).ok()?)?;
@@ -195,14 +195,14 @@ fn quantity(text: &str) -> Option<i128> {
         (Some(0), _) => 0,
         (Some(product), Some(power)) if exponent < 0 => divide_up(product, power),
         (Some(_), None) if exponent < 0 => 1,
-        (Some(product), Some(power)) => product.checked_mul(power).unwrap_or(LARGEST),
-        (None, _) | (_, None) => LARGEST,
+        (Some(product), Some(power)) => product.checked_mul(power).unwrap_or(MAX_QUANTITY),
+        (None, _) | (_, None) => MAX_QUANTITY,
     };
-    let size = size.min(LARGEST);
+    let size = size.min(MAX_QUANTITY);
     Some(if negative { -size } else { size })
 }
 
-/// What a suffix multiplies by, and the power of ten that comes on top.
+/// The factor and the power of ten of a suffix.
 fn scale(suffix: &str) -> Option<(i128, i32)> {
     let known = match suffix {
         "" => (1, 0),
@@ -248,7 +248,7 @@ mod tests {
             ("1n", Some(1)),
             ("0.1n", Some(1)), // finer than a billionth: rounded up
             ("-1", Some(-BILLION)),
-            ("9e99", Some(LARGEST)),
+            ("9e99", Some(MAX_QUANTITY)),
             ("1x", None),
             ("", None),
             ("1 ", None),

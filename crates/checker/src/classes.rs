@@ -1,4 +1,4 @@
-//! What the PriorityClasses say of a pod: its priority, whether it may preempt, what it tolerates and whether it opted out.
+//! The PriorityClasses: priority, preemption policy, toleration and opt-out of a pod.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ struct Class {
 }
 
 impl Classes {
-    /// As they were given.
+    /// Reads the classes.
     pub fn read(objects: &ObjectSet) -> Self {
         let built_in = |value| Class { value, ..Class::default() };
         let mut by_name = BTreeMap::from([
@@ -52,27 +52,28 @@ impl Classes {
         self.by_name.get(class).map(|class| class.value)
     }
 
-    /// What is set, else the class's value, else the global default's, else 0. (Rule 19 of the pods.)
+    /// docs/rules/kubernetes-pods.md#p19: the priority that is set, else the value of the class, else that of the global default, else 0.
     pub fn priority(&self, set: Option<i32>, class: Option<&str>) -> i64 {
         set.map_or_else(|| self.fallback(class).map_or(0, |class| class.value), i64::from)
     }
 
-    /// Whether it may preempt: its own word, else the class's, as admission would have written it down.
+    /// Whether a pod may preempt: by its own policy, else by that of its class, as the admission plugin would set it.
     pub fn preempts(&self, own: Option<&str>, class: Option<&str>) -> bool {
         own.or_else(|| self.fallback(class)?.preemption_policy.as_deref()) != Some("Never")
     }
 
-    /// Whether a class is named that nobody has defined.
-    pub fn lacks(&self, class: Option<&str>) -> bool {
+    /// Whether a class is named that is not defined.
+    pub fn is_undefined(&self, class: Option<&str>) -> bool {
         named(class).is_some_and(|class| !self.by_name.contains_key(class))
     }
 
-    /// Whether the class says that its pods are not to be taken. (Rule 10 of the tolerations.)
+    /// docs/rules/toleration.md#t10: whether the class opted out of preemption.
     pub fn opted_out(&self, class: Option<&str>) -> bool {
-        self.of(class).and_then(|class| class.annotations.get(ALLOW_PREEMPTION)).is_some_and(|word| word == "false")
+        self.of(class).and_then(|class| class.annotations.get(ALLOW_PREEMPTION)).is_some_and(|value| value == "false")
     }
 
-    /// Whether a bound pod of the class, scheduled then, tolerates a preemptor of this priority now. (Rules 2, 4 to 7.)
+    /// docs/rules/toleration.md#t2, docs/rules/toleration.md#t4 to docs/rules/toleration.md#t7: whether a bound pod of the class, scheduled
+    /// at this time, tolerates a preemptor of this priority now.
     pub fn tolerates(&self, class: Option<&str>, scheduled: Option<Timestamp>, preemptor: i64, now: Timestamp) -> bool {
         let Some(class) = self.of(class) else { return false };
         let (minimum, seconds) = (class.annotations.get(MINIMUM), class.annotations.get(SECONDS));

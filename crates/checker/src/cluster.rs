@@ -1,5 +1,4 @@
-//! What the checker knows of the objects: nodes, pods, groups and the units that they form, each by its place in the order of
-//! names. Nothing here decides anything.
+//! The facts of the objects: nodes, pods, groups and units, each identified by its index in the order of names. Nothing here decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,19 +18,19 @@ use crate::term::{Term, required_terms};
 
 /// The cluster as the objects describe it.
 pub struct Cluster<'o> {
-    /// As they came; budgets are read from here.
+    /// The raw objects; budgets are read from here.
     pub objects: &'o ObjectSet,
     /// The priority classes.
     pub classes: Classes,
-    /// By name.
+    /// Sorted by name.
     pub nodes: Vec<NodeFacts>,
-    /// By name; those that ended are not among them.
+    /// Sorted by name, without pods that ended.
     pub pods: Vec<PodFacts>,
-    /// Groups that a pod names and somebody defined.
+    /// The groups that a pod names and that are defined.
     pub groups: BTreeMap<NamespacedName, Group>,
-    /// What yields whole: every bound pod is in exactly one.
+    /// The units; every bound pod is in exactly one.
     pub units: Vec<Unit>,
-    /// By pod: its unit, if it is bound.
+    /// By pod: its unit; `None` if it is not bound.
     pub unit_of: Vec<Option<usize>>,
     namespaces: BTreeMap<String, Labels>,
 }
@@ -43,19 +42,19 @@ pub struct NodeFacts {
     pub allocatable: Amounts,
     pub taints: Vec<Taint>,
     pub cordoned: bool,
-    /// Whether somebody has forbidden preemption for pods that grow on it.
+    /// Whether preemption for resized pods is disabled on the node.
     pub resize_preemption_disabled: bool,
 }
 
-/// A pod that is bound or pending. Its fields are many because each is a fact by itself, and no rule reads some of them together.
+/// A bound or pending pod. The struct is flat because no rule reads particular fields together.
 pub struct PodFacts {
     pub name: NamespacedName,
     pub labels: Labels,
     pub spec: Arc<PodSpec>,
-    /// What it asks for: what counts when it is placed.
-    pub asks: Amounts,
-    /// What it holds: what counts where it stands.
-    pub holds: Amounts,
+    /// The requests, which count when the pod is placed.
+    pub requests: Amounts,
+    /// The allocation, which counts while the pod is on a node.
+    pub allocated: Amounts,
     pub node: Option<usize>,
     pub nominated: Option<usize>,
     pub priority: i64,
@@ -63,42 +62,42 @@ pub struct PodFacts {
     pub start: Option<Timestamp>,
     pub scheduled: Option<Timestamp>,
     pub terminating: bool,
-    /// Terminating, because the scheduler preempted it.
+    /// Terminating because a scheduler preempted it.
     pub preempted: bool,
-    /// It runs, and asks to grow, and the node had no room.
+    /// Running, with a deferred resize.
     pub resizing: bool,
-    /// The group that it names, defined or not.
+    /// The group that the pod names, defined or not.
     pub group: Option<NamespacedName>,
-    /// Whether it is pending and has scheduling gates.
+    /// Pending with scheduling gates.
     pub gated: bool,
-    /// Whether it is a pending member of a group, and another scheduler is to place it.
+    /// A pending member of a group that another scheduler places.
     pub of_other_scheduler: bool,
     pub affinity: Vec<Term>,
     pub anti_affinity: Vec<Term>,
 }
 
 impl PodFacts {
-    /// The class that it names.
+    /// The name of its priority class.
     pub fn class(&self) -> Option<&str> {
         self.spec.priority_class_name.as_deref()
     }
 }
 
-/// What yields whole.
+/// The unit of preemption.
 pub struct Unit {
-    /// By name.
+    /// Sorted by name.
     pub pods: Vec<usize>,
-    /// By which it is judged as a victim.
+    /// The priority as a victim.
     pub priority: i64,
     /// Whether its pods name a group.
     pub grouped: bool,
 }
 
 impl<'o> Cluster<'o> {
-    /// Reads the objects. An amount that cannot be read is a complaint.
+    /// Reads the objects. An invalid amount is a finding.
     pub fn read(objects: &'o ObjectSet, max_excess: Option<u32>, scheduler: Option<&str>) -> Result<Self, Finding> {
-        let mut nodes: Vec<NodeFacts> =
-            objects.nodes.iter().map(|node| read_node(&node.object)).collect::<Result<_, _>>()?;
+        let nodes: Result<Vec<_>, _> = objects.nodes.iter().map(|node| read_node(&node.object)).collect();
+        let mut nodes = nodes?;
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
         let classes = Classes::read(objects);
         let mut pods = Vec::new();
@@ -106,7 +105,7 @@ impl<'o> Cluster<'o> {
             pods.extend(read_pod(&pod.object, &nodes, &classes)?);
         }
         pods.sort_by(|a, b| a.name.cmp(&b.name));
-        mark_others(&mut pods, scheduler);
+        mark_members_of_other_schedulers(&mut pods, scheduler);
         let mut groups = BTreeMap::new();
         for name in pods.iter().filter_map(|pod| pod.group.as_ref()) {
             if let Some(group) = groups::read(objects, &classes, max_excess, name) {
@@ -115,8 +114,8 @@ impl<'o> Cluster<'o> {
         }
         let units = units(&pods, &groups);
         let mut unit_of = vec![None; pods.len()];
-        for (at, unit) in units.iter().enumerate() {
-            unit.pods.iter().for_each(|&pod| unit_of[pod] = Some(at));
+        for (index, unit) in units.iter().enumerate() {
+            unit.pods.iter().for_each(|&pod| unit_of[pod] = Some(index));
         }
         let labels = |namespace: &Namespace| {
             (namespace.metadata.name.clone().unwrap_or_default(), namespace.metadata.labels.clone().unwrap_or_default())
@@ -135,22 +134,29 @@ impl<'o> Cluster<'o> {
         self.nodes.iter().position(|node| node.name == name)
     }
 
-    /// What a complaint calls a pod.
+    /// The full name of a pod.
     pub fn pod_name(&self, pod: usize) -> String {
         self.pods[pod].name.to_string()
     }
 
-    /// What a complaint calls a node.
+    /// The sorted names of pods.
+    pub fn pod_names(&self, pods: &[usize]) -> Vec<String> {
+        let mut pods = pods.to_vec();
+        pods.sort_unstable();
+        pods.iter().map(|&pod| self.pod_name(pod)).collect()
+    }
+
+    /// The name of a node.
     pub fn node_name(&self, node: usize) -> String {
         self.nodes[node].name.clone()
     }
 
-    /// Whether nobody may be taken in a namespace.
+    /// docs/rules/kubernetes-pods.md#p23: whether a namespace is protected.
     pub fn is_protected(&self, namespace: &str) -> bool {
-        self.namespace_labels(namespace).get("reprieve.dev/protected").is_some_and(|is| is == "true")
+        self.namespace_labels(namespace).get("reprieve.dev/protected").is_some_and(|value| value == "true")
     }
 
-    /// A namespace's labels; every namespace carries its own name.
+    /// The labels of a namespace; every namespace has its own name as a label.
     pub fn namespace_labels(&self, namespace: &str) -> Labels {
         let mut labels = self.namespaces.get(namespace).cloned().unwrap_or_default();
         labels.insert("kubernetes.io/metadata.name".to_owned(), namespace.to_owned());
@@ -163,7 +169,7 @@ fn read_node(node: &Node) -> Result<NodeFacts, Finding> {
     let spec = node.spec.clone().unwrap_or_default();
     let status = node.status.clone().unwrap_or_default();
     let list = status.allocatable.as_ref().or(status.capacity.as_ref());
-    let allocatable = amount::offered(list, "status.allocatable")
+    let allocatable = amount::allocatable(list, "status.allocatable")
         .map_err(|field| Finding::Unreadable { object: format!("node {name}"), field })?;
     let disabled = spec.pod_preemption_policy.and_then(|policy| policy.disable_resize_preemption);
     Ok(NodeFacts {
@@ -176,7 +182,7 @@ fn read_node(node: &Node) -> Result<NodeFacts, Finding> {
     })
 }
 
-/// `None` for a pod that ended, and for one that is bound to a node nobody knows.
+/// `None` for a pod that ended or is bound to an unknown node.
 fn read_pod(pod: &Pod, nodes: &[NodeFacts], classes: &Classes) -> Result<Option<PodFacts>, Finding> {
     let name = NamespacedName::from_meta(&pod.metadata);
     let spec = pod.spec.clone().unwrap_or_default();
@@ -205,11 +211,11 @@ fn read_pod(pod: &Pod, nodes: &[NodeFacts], classes: &Classes) -> Result<Option<
     let (affinity, anti_affinity) = required_terms(&spec, &labels, &name.namespace);
     let class = spec.priority_class_name.as_deref();
     let group = spec.scheduling_group.as_ref().and_then(|group| group.pod_group_name.as_ref());
-    let asks = amount::asked(pod).map_err(unreadable)?;
+    let requests = amount::requested(pod).map_err(unreadable)?;
     let gated = node.is_none() && spec.scheduling_gates.iter().flatten().next().is_some();
     Ok(Some(PodFacts {
-        holds: if node.is_some() { amount::held(pod).map_err(unreadable)? } else { asks.clone() },
-        asks,
+        allocated: if node.is_some() { amount::allocated(pod).map_err(unreadable)? } else { requests.clone() },
+        requests,
         node,
         nominated: status.nominated_node_name.as_ref().filter(|_| !gated).and_then(known),
         priority: classes.priority(spec.priority, class),
@@ -230,21 +236,22 @@ fn read_pod(pod: &Pod, nodes: &[NodeFacts], classes: &Classes) -> Result<Option<
     }))
 }
 
-/// All bound pods of a group that yields whole are one unit; any other bound pod is its own. (Rules 1, 2 and 16 of the groups.)
+/// docs/rules/kubernetes-groups.md#g1, docs/rules/kubernetes-groups.md#g2, docs/rules/kubernetes-groups.md#g16: all bound pods of a group
+/// that is preempted as a whole are one unit; any other bound pod is its own unit.
 fn units(pods: &[PodFacts], groups: &BTreeMap<NamespacedName, Group>) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
     let mut whole: BTreeMap<&NamespacedName, usize> = BTreeMap::new();
-    for (at, pod) in pods.iter().enumerate().filter(|(_, pod)| pod.node.is_some()) {
+    for (index, pod) in pods.iter().enumerate().filter(|(_, pod)| pod.node.is_some()) {
         let defined = pod.group.as_ref().and_then(|name| Some((name, groups.get(name)?)));
         let priority = defined.map_or(pod.priority, |(_, group)| group.victim_priority);
-        let alone = Unit { pods: vec![at], priority, grouped: pod.group.is_some() };
+        let single = Unit { pods: vec![index], priority, grouped: pod.group.is_some() };
         match defined.filter(|(_, group)| group.whole) {
-            None => units.push(alone),
+            None => units.push(single),
             Some((name, _)) => match whole.get(name) {
-                Some(&unit) => units[unit].pods.push(at),
+                Some(&unit) => units[unit].pods.push(index),
                 None => {
                     whole.insert(name, units.len());
-                    units.push(alone);
+                    units.push(single);
                 }
             },
         }
@@ -252,9 +259,9 @@ fn units(pods: &[PodFacts], groups: &BTreeMap<NamespacedName, Group>) -> Vec<Uni
     units
 }
 
-/// Marks the pending members of groups that another scheduler is to place: that of this name decides, or, without a name, for each group
-/// `reprieve` if a pending member names it, else `default-scheduler`, else the first by name.
-fn mark_others(pods: &mut [PodFacts], scheduler: Option<&str>) {
+/// docs/rules/kubernetes-groups.md#g22: marks the pending members of groups that another scheduler places. This scheduler is the one of the
+/// given name or, without a name, for each group `reprieve` if a pending member names it, else `default-scheduler`, else the first by name.
+fn mark_members_of_other_schedulers(pods: &mut [PodFacts], scheduler: Option<&str>) {
     let mut named: BTreeMap<NamespacedName, BTreeSet<String>> = BTreeMap::new();
     for pod in pods.iter().filter(|pod| pod.node.is_none() && !pod.terminating) {
         if let Some(group) = &pod.group {

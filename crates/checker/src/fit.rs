@@ -1,116 +1,120 @@
-//! Whether a pod fits on a node beside those that stand: every filter of the rules, with the pods that are nominated there and
-//! without them.
+//! Whether a pod fits on a node: every filter of the rules, both with the pods nominated to the node and without them.
 
 use jiff::Timestamp;
 
 use crate::affinity::affinity;
 use crate::cluster::{Cluster, PodFacts};
-use crate::misfit::Misfit;
+use crate::filter_failure::FilterFailure;
 use crate::occupancy::Occupancy;
-use crate::selector::{cordon, keeps_off, node_is_wanted};
+use crate::selector::{cordon, is_untolerated, selects_node};
 use crate::spread::spread;
 
-/// Who asks, and when.
-pub struct Asker {
-    /// By which it may take others, and by which nominated pods hold room against it.
+/// The preemptor and the time of the decision.
+pub struct Preemptor {
+    /// The priority as a preemptor; nominees of at least this priority compete with it.
     pub priority: i64,
-    /// The pods that it asks for; their own nominations hold no room.
+    /// The pods to place; their own nominations do not compete.
     pub pods: Vec<usize>,
-    /// Whether it runs already and asks to grow. (Rule 20 of the pods.)
+    /// docs/rules/kubernetes-pods.md#p20: whether it is a running pod that is resized.
     pub resize: bool,
-    /// The decision's clock.
+    /// The time of the decision.
     pub now: Timestamp,
 }
 
-/// Whether the pod fits, with those nominated to the node that are at least as high as the asker, and without. (Rule 6.)
-pub fn fits(cluster: &Cluster<'_>, standing: &Occupancy, asker: &Asker, pod: usize, node: usize) -> Result<(), Misfit> {
-    let holds_room = |&(at, other): &(usize, &PodFacts)| {
+/// docs/rules/kubernetes-pods.md#p6: whether the pod fits, with the pods nominated to the node that have at least the preemptor's priority,
+/// and without them.
+pub fn fits(occupancy: &Occupancy<'_>, preemptor: &Preemptor, pod: usize, node: usize) -> Result<(), FilterFailure> {
+    let cluster = occupancy.cluster;
+    let competes = |&(index, other): &(usize, &PodFacts)| {
         other.node.is_none()
             && other.nominated == Some(node)
-            && other.priority >= asker.priority
-            && !asker.pods.contains(&at)
+            && other.priority >= preemptor.priority
+            && !preemptor.pods.contains(&index)
     };
-    let nominees: Vec<usize> = cluster.pods.iter().enumerate().filter(holds_room).map(|(at, _)| at).collect();
+    let nominees: Vec<usize> = cluster.pods.iter().enumerate().filter(competes).map(|(index, _)| index).collect();
     if !nominees.is_empty() {
-        let mut crowded = standing.clone();
-        nominees.iter().for_each(|&nominee| crowded.put(nominee, node));
-        passes(cluster, &crowded, asker, pod, node)?;
+        let mut with_nominees = occupancy.clone();
+        nominees.iter().for_each(|&nominee| with_nominees.put(nominee, node));
+        passes(&with_nominees, preemptor, pod, node)?;
     }
-    passes(cluster, standing, asker, pod, node)
+    passes(occupancy, preemptor, pod, node)
 }
 
-/// Whether the pod fails on the node for a reason that no eviction can mend, with everybody in place. (Rule 8.) As in
-/// kube-scheduler the first filter that fails speaks for the node.
-pub fn is_hopeless(cluster: &Cluster<'_>, standing: &Occupancy, asker: &Asker, pod: usize, node: usize) -> bool {
-    fits(cluster, standing, asker, pod, node).is_err_and(|misfit| !misfit.may_yield())
+/// docs/rules/kubernetes-pods.md#p8: whether the pod does not fit with all pods in place for a reason that no eviction resolves. As in
+/// kube-scheduler, the first filter that fails decides.
+pub fn is_unresolvable(occupancy: &Occupancy<'_>, preemptor: &Preemptor, pod: usize, node: usize) -> bool {
+    fits(occupancy, preemptor, pod, node).is_err_and(|failure| !failure.is_resolvable())
 }
 
-/// All filters, in the order of kube-scheduler. A pod that grows where it runs is asked for nothing but room, on a node that lets it.
-fn passes(cluster: &Cluster<'_>, standing: &Occupancy, asker: &Asker, pod: usize, node: usize) -> Result<(), Misfit> {
-    if asker.resize {
+/// All filters in the order of kube-scheduler. For a resized pod only resources and the node's setting are checked.
+fn passes(occupancy: &Occupancy<'_>, preemptor: &Preemptor, pod: usize, node: usize) -> Result<(), FilterFailure> {
+    let cluster = occupancy.cluster;
+    if preemptor.resize {
         return if cluster.nodes[node].resize_preemption_disabled {
-            Err(Misfit::NotWanted)
+            Err(FilterFailure::NodeSelection)
         } else {
-            room(cluster, standing, pod, node)
+            resources(occupancy, pod, node)
         };
     }
-    welcome(cluster, pod, node)?;
-    ports(cluster, standing, pod, node)?;
-    room(cluster, standing, pod, node)?;
-    spread(cluster, standing, pod, node)?;
-    affinity(cluster, standing, pod, node)
+    node_accepts(cluster, pod, node)?;
+    ports(occupancy, pod, node)?;
+    resources(occupancy, pod, node)?;
+    spread(occupancy, pod, node)?;
+    affinity(occupancy, pod, node)
 }
 
-fn welcome(cluster: &Cluster<'_>, pod: usize, node: usize) -> Result<(), Misfit> {
+fn node_accepts(cluster: &Cluster<'_>, pod: usize, node: usize) -> Result<(), FilterFailure> {
     let (spec, facts) = (&cluster.pods[pod].spec, &cluster.nodes[node]);
     let cordon = facts.cordoned.then(cordon);
-    if let Some(taint) = facts.taints.iter().chain(&cordon).find(|taint| keeps_off(taint, spec)) {
-        return Err(Misfit::Taint { key: taint.key.clone() });
+    if let Some(taint) = facts.taints.iter().chain(&cordon).find(|taint| is_untolerated(taint, spec)) {
+        return Err(FilterFailure::Taint { key: taint.key.clone() });
     }
-    if node_is_wanted(spec, &facts.name, &facts.labels) { Ok(()) } else { Err(Misfit::NotWanted) }
+    if selects_node(spec, &facts.name, &facts.labels) { Ok(()) } else { Err(FilterFailure::NodeSelection) }
 }
 
-/// Only what the pod asks for is looked at: a node may be short of other things already.
-fn room(cluster: &Cluster<'_>, standing: &Occupancy, pod: usize, node: usize) -> Result<(), Misfit> {
-    let offered = |resource: &String| cluster.nodes[node].allocatable.get(resource).copied().unwrap_or(0);
-    let held = |resource: &String| -> i128 {
-        standing.on[node].iter().map(|&other| cluster.pods[other].holds.get(resource).copied().unwrap_or(0)).sum()
+/// Only requested resources are checked: a node may be short of others already.
+fn resources(occupancy: &Occupancy<'_>, pod: usize, node: usize) -> Result<(), FilterFailure> {
+    let cluster = occupancy.cluster;
+    let allocatable = |resource: &String| cluster.nodes[node].allocatable.get(resource).copied().unwrap_or(0);
+    let used = |resource: &String| -> i128 {
+        occupancy.on[node].iter().map(|&other| cluster.pods[other].allocated.get(resource).copied().unwrap_or(0)).sum()
     };
-    let asked = || cluster.pods[pod].asks.iter().filter(|(_, amount)| **amount > 0);
-    let is_beyond = |(resource, amount): &(&String, &i128)| *resource != "pods" && **amount > offered(resource);
-    if let Some((resource, _)) = asked().find(is_beyond) {
-        return Err(Misfit::NeverEnough { resource: resource.clone() });
+    let requested = || cluster.pods[pod].requests.iter().filter(|(_, amount)| **amount > 0);
+    let is_beyond = |(resource, amount): &(&String, &i128)| *resource != "pods" && **amount > allocatable(resource);
+    if let Some((resource, _)) = requested().find(is_beyond) {
+        return Err(FilterFailure::BeyondNode { resource: resource.clone() });
     }
-    match asked().find(|(resource, amount)| held(resource) + **amount > offered(resource)) {
-        Some((resource, _)) => Err(Misfit::Resource { resource: resource.clone() }),
+    match requested().find(|(resource, amount)| used(resource) + **amount > allocatable(resource)) {
+        Some((resource, _)) => Err(FilterFailure::Resource { resource: resource.clone() }),
         None => Ok(()),
     }
 }
 
-/// Same port, same protocol, and the same address or all addresses on either side. (Rule 9.)
-fn ports(cluster: &Cluster<'_>, standing: &Occupancy, pod: usize, node: usize) -> Result<(), Misfit> {
+/// docs/rules/kubernetes-pods.md#p9: the same port, the same protocol, and the same address or all addresses on either side.
+fn ports(occupancy: &Occupancy<'_>, pod: usize, node: usize) -> Result<(), FilterFailure> {
+    let cluster = occupancy.cluster;
     for wanted in host_ports(&cluster.pods[pod]) {
-        for taken in standing.on[node].iter().flat_map(|&other| host_ports(&cluster.pods[other])) {
+        for taken in occupancy.on[node].iter().flat_map(|&other| host_ports(&cluster.pods[other])) {
             let same_address = wanted.ip == taken.ip || wanted.ip == "0.0.0.0" || taken.ip == "0.0.0.0";
             if wanted.port == taken.port && wanted.protocol == taken.protocol && same_address {
-                return Err(Misfit::HostPort { port: wanted.port });
+                return Err(FilterFailure::HostPort { port: wanted.port });
             }
         }
     }
     Ok(())
 }
 
-/// A port of the node that a pod takes.
+/// A host port of a pod.
 pub struct HostPort<'p> {
     port: i32,
     protocol: &'p str,
     ip: &'p str,
 }
 
-/// The host ports of what runs beside each other: the containers and the sidecars. On the host's network every port is one.
+/// The host ports of the containers and the sidecars. On the host network every port is a host port.
 pub fn host_ports(pod: &PodFacts) -> Vec<HostPort<'_>> {
-    fn or<'p>(word: Option<&'p String>, default: &'p str) -> &'p str {
-        word.map(String::as_str).filter(|word| !word.is_empty()).unwrap_or(default)
+    fn or<'p>(value: Option<&'p String>, default: &'p str) -> &'p str {
+        value.map(String::as_str).filter(|value| !value.is_empty()).unwrap_or(default)
     }
     let init = pod.spec.init_containers.iter().flatten();
     let sidecars = init.filter(|container| container.restart_policy.as_deref() == Some("Always"));

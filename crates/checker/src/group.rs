@@ -1,29 +1,25 @@
-//! A group as the preemptor. The placement is taken as it is claimed, since the rules let a member go to any node that fits;
-//! what follows from the placement is worked out again. It does not ask whether another placement, or another domain, would
-//! have cost less.
+//! A group as the preemptor. The placement is taken as claimed, since the rules allow a member any node that fits; what follows from it is
+//! computed again. Not checked: whether another placement or another domain would cost less.
 
 use jiff::Timestamp;
 use reprieve_api::meta::NamespacedName;
 use reprieve_api::test_file::OutcomeName;
 
-use crate::claimed::{
-    ClaimedAnswer, must_be_refused, names, needless_victims, spare_victims, unlawful_victims, wrong_nominations,
-};
+use crate::claimed::ClaimedAnswer;
 use crate::cluster::Cluster;
 use crate::finding::Finding;
-use crate::fit::{Asker, fits};
+use crate::fit::{Preemptor, fits};
 use crate::groups::Group;
-use crate::lawful::{pods_of, potential_victims, under_way_for_group, unknown_class_on};
-use crate::members::{domains, first_fit, first_fit_is_best, putting_back_never_helps};
+use crate::lawful::{in_progress_for_group, pods_of, potential_victims, unknown_class_on};
+use crate::members::{domains, first_fit, first_fit_is_best, is_monotonic};
 use crate::obstacle::{is_unsupported, is_unsupported_group};
 use crate::occupancy::Occupancy;
-use crate::reprieve::{UsedAmounts, by_importance, reprieve, violating};
+use crate::reprieve::{ReprieveResult, by_importance, reprieve, violating};
 
-/// What is wrong with an answer about a group; nothing can be said of one that nobody defined.
-pub fn judge(
+/// What is wrong with an answer about a group; `None` if the group is not defined.
+pub fn check(
     cluster: &Cluster<'_>,
-    claimed: &ClaimedAnswer,
-    outcome: OutcomeName,
+    claimed: &ClaimedAnswer<'_>,
     name: &NamespacedName,
     priority_cut: bool,
     now: Timestamp,
@@ -39,123 +35,123 @@ pub fn judge(
     let pending: Vec<usize> = pending.into_iter().filter(takes_part).collect();
     let unsupported = pending.iter().any(|&pod| is_unsupported(&cluster.pods[pod]));
     if pending.is_empty() || unsupported || is_unsupported_group(cluster, name) {
-        return Some(must_be_refused(cluster, claimed, outcome, first));
+        return Some(claimed.must_be_refused(first));
     }
-    let asker = Asker { priority: group.priority, pods: pending, resize: false, now };
-    let standing = Occupancy::of(cluster);
+    let preemptor = Preemptor { priority: group.priority, pods: pending, resize: false, now };
+    let occupancy = Occupancy::of(cluster);
     let domains = domains(cluster, group, &running);
-    let ask = Ask { cluster, claimed, asker, group, running, domains, standing, priority_cut };
+    let check = GroupCheck { cluster, claimed, preemptor, group, running, domains, occupancy, priority_cut };
     for &(pod, _) in &claimed.placement {
-        if !ask.asker.pods.contains(&pod) {
+        if !check.preemptor.pods.contains(&pod) {
             return Some(vec![Finding::NotOfThePreemptor { pod: cluster.pod_name(pod) }]);
         }
     }
-    Some(match outcome {
-        OutcomeName::Schedule => ask.schedule(),
-        OutcomeName::Preempt => ask.preempt(),
-        OutcomeName::Wait => ask.wait(),
-        OutcomeName::Unschedulable => ask.unschedulable(),
+    Some(match claimed.outcome {
+        OutcomeName::Schedule => check.schedule(),
+        OutcomeName::Preempt => check.preempt(),
+        OutcomeName::Wait => check.wait(),
+        OutcomeName::Unschedulable => check.unschedulable(),
     })
 }
 
-/// One group's question, and the answer that was given.
-struct Ask<'a> {
+/// The check of an answer about one group.
+struct GroupCheck<'a> {
     cluster: &'a Cluster<'a>,
-    claimed: &'a ClaimedAnswer,
-    asker: Asker,
+    claimed: &'a ClaimedAnswer<'a>,
+    preemptor: Preemptor,
     group: &'a Group,
     running: Vec<usize>,
     domains: Vec<Vec<usize>>,
-    standing: Occupancy,
+    occupancy: Occupancy<'a>,
     priority_cut: bool,
 }
 
-impl Ask<'_> {
+impl GroupCheck<'_> {
     fn schedule(&self) -> Vec<Finding> {
-        let mut complaints: Vec<Finding> = needless_victims(self.cluster, self.claimed).into_iter().collect();
-        complaints.extend(self.misfit(&self.standing));
-        complaints.extend(self.too_few());
+        let mut findings = self.claimed.needless_victims();
+        findings.extend(self.does_not_fit(&self.occupancy));
+        findings.extend(self.too_few());
         match self.domain() {
-            Some(domain) => complaints.extend(self.left_out(&self.standing, domain)),
-            None => complaints.push(Finding::SeveralDomains { keys: self.group.topology_keys.clone() }),
+            Some(domain) => findings.extend(self.left_out(&self.occupancy, domain)),
+            None => findings.push(Finding::SeveralDomains { keys: self.group.topology_keys.clone() }),
         }
-        complaints
+        findings
     }
 
     fn preempt(&self) -> Vec<Finding> {
-        let mut complaints: Vec<Finding> = self.fits_now().into_iter().collect();
-        if self.misfit(&self.standing).is_none() && self.too_few().is_none() {
-            complaints.push(Finding::GroupFitsNow { members: self.claimed.placement.len() });
+        let mut findings: Vec<Finding> = self.fits_now().into_iter().collect();
+        if self.does_not_fit(&self.occupancy).is_none() && self.too_few().is_none() {
+            findings.push(Finding::GroupFitsNow { members: self.claimed.placement.len() });
         }
-        complaints.extend(self.may_not_preempt());
-        complaints.extend(self.members_differ());
-        complaints.extend(self.under_way());
-        complaints.extend(unlawful_victims(self.cluster, &self.asker, self.claimed));
-        let gone = self.standing.without(&self.claimed.victims);
-        complaints.extend(self.misfit(&gone));
-        complaints.extend(self.too_few());
+        findings.extend(self.may_not_preempt());
+        findings.extend(self.members_differ());
+        findings.extend(self.in_progress());
+        findings.extend(self.claimed.unlawful_victims(&self.preemptor));
+        let removed = self.occupancy.without(&self.claimed.victims);
+        findings.extend(self.does_not_fit(&removed));
+        findings.extend(self.too_few());
         for &(_, node) in &self.claimed.placement {
-            complaints.extend(unknown_class_on(self.cluster, &self.asker, node));
+            findings.extend(unknown_class_on(self.cluster, &self.preemptor, node));
         }
-        if self.putting_back_never_helps() {
-            let stands = |standing: &Occupancy| self.misfit(standing).is_none();
-            complaints.extend(spare_victims(self.cluster, self.claimed, &gone, &stands));
+        if self.is_monotonic() {
+            let is_valid = |occupancy: &Occupancy<'_>| self.does_not_fit(occupancy).is_none();
+            findings.extend(self.claimed.spare_victims(&removed, &is_valid));
         }
         match self.domain() {
-            Some(domain) => complaints.extend(self.wrong_victims(domain)),
-            None => complaints.push(Finding::SeveralDomains { keys: self.group.topology_keys.clone() }),
+            Some(domain) => findings.extend(self.wrong_victims(domain)),
+            None => findings.push(Finding::SeveralDomains { keys: self.group.topology_keys.clone() }),
         }
-        complaints
+        findings
     }
 
     fn wait(&self) -> Vec<Finding> {
-        let mut complaints: Vec<Finding> = needless_victims(self.cluster, self.claimed).into_iter().collect();
-        complaints.extend(self.fits_now());
-        complaints.extend(self.may_not_preempt());
-        complaints.extend(self.members_differ());
-        if self.under_way().is_none() {
-            complaints.push(Finding::NothingUnderWay);
+        let mut findings = self.claimed.needless_victims();
+        findings.extend(self.fits_now());
+        findings.extend(self.may_not_preempt());
+        findings.extend(self.members_differ());
+        if self.in_progress().is_none() {
+            findings.push(Finding::NothingUnderWay);
         }
-        let kept = self.asker.pods.iter().filter_map(|&pod| Some((pod, self.cluster.pods[pod].nominated?)));
-        complaints.extend(wrong_nominations(self.cluster, self.claimed, &kept.collect::<Vec<_>>()));
-        complaints
+        let kept = self.preemptor.pods.iter().filter_map(|&pod| Some((pod, self.cluster.pods[pod].nominated?)));
+        findings.extend(self.claimed.wrong_nominations(&kept.collect::<Vec<_>>()));
+        findings
     }
 
     fn unschedulable(&self) -> Vec<Finding> {
-        let mut complaints: Vec<Finding> = needless_victims(self.cluster, self.claimed).into_iter().collect();
-        complaints.extend(wrong_nominations(self.cluster, self.claimed, &[]));
+        let mut findings = self.claimed.needless_victims();
+        findings.extend(self.claimed.wrong_nominations(&[]));
         if self.members_differ().is_some() {
-            return complaints;
+            return findings;
         }
-        complaints.extend(self.fits_now());
+        findings.extend(self.fits_now());
         if self.may_not_preempt().is_some() {
-            return complaints;
+            return findings;
         }
-        complaints.extend(self.under_way());
-        if first_fit_is_best(self.cluster, &self.asker.pods) {
+        findings.extend(self.in_progress());
+        if first_fit_is_best(self.cluster, &self.preemptor.pods) {
             for domain in &self.domains {
                 let usable = self.usable(domain);
-                let potential = potential_victims(self.cluster, &self.asker, &usable);
-                let gone = self.standing.without(&pods_of(self.cluster, &potential));
-                let members = first_fit(self.cluster, &gone, &self.asker, &usable);
+                let potential = potential_victims(self.cluster, &self.preemptor, &usable);
+                let removed = self.occupancy.without(&pods_of(self.cluster, &potential));
+                let members = first_fit(&removed, &self.preemptor, &usable);
                 if self.is_enough(members) && !potential.is_empty() {
-                    complaints.push(Finding::LawfulPlanForGroup { members });
+                    findings.push(Finding::LawfulPlanForGroup { members });
                     break;
                 }
             }
         }
-        complaints
+        findings
     }
 
-    /// The first member that does not fit where it is claimed to go, each in order beside those before it. (Rule 9.)
-    fn misfit(&self, standing: &Occupancy) -> Option<Finding> {
-        let mut standing = standing.clone();
+    /// docs/rules/kubernetes-groups.md#g9: the first member that does not fit where it is placed, each checked beside those before it.
+    fn does_not_fit(&self, occupancy: &Occupancy<'_>) -> Option<Finding> {
+        let mut occupancy = occupancy.clone();
         for &(pod, node) in &self.claimed.placement {
-            if let Err(misfit) = fits(self.cluster, &standing, &self.asker, pod, node) {
+            if let Err(failure) = fits(&occupancy, &self.preemptor, pod, node) {
                 let (pod, node) = (self.cluster.pod_name(pod), self.cluster.node_name(node));
-                return Some(Finding::DoesNotFit { pod, node, misfit });
+                return Some(Finding::DoesNotFit { pod, node, failure });
             }
-            standing.put(pod, node);
+            occupancy.put(pod, node);
         }
         None
     }
@@ -170,106 +166,109 @@ impl Ask<'_> {
         (!self.is_enough(placed)).then_some(Finding::TooFewPlaced { running, placed, min_count })
     }
 
-    /// The domain that holds the whole placement.
+    /// The domain of the whole placement.
     fn domain(&self) -> Option<&Vec<usize>> {
         let holds_all = |domain: &&Vec<usize>| self.claimed.placement.iter().all(|(_, node)| domain.contains(node));
         self.domains.iter().find(holds_all)
     }
 
-    /// The nodes of a domain that may be used once somebody is taken.
+    /// The nodes of a domain that may be used if there are victims.
     fn usable(&self, domain: &[usize]) -> Vec<usize> {
-        let known = |&node: &usize| unknown_class_on(self.cluster, &self.asker, node).is_none();
+        let known = |&node: &usize| unknown_class_on(self.cluster, &self.preemptor, node).is_none();
         domain.iter().copied().filter(known).collect()
     }
 
-    /// A member that was passed over though, with all the others placed, a node has room. (Rules 5 and 8: all that fit are placed.)
-    fn left_out(&self, standing: &Occupancy, nodes: &[usize]) -> Option<Finding> {
-        let mut standing = standing.clone();
+    /// docs/rules/kubernetes-groups.md#g5, docs/rules/kubernetes-groups.md#g8: a member that is not placed although a node has room beside
+    /// all placed members.
+    fn left_out(&self, occupancy: &Occupancy<'_>, nodes: &[usize]) -> Option<Finding> {
+        let mut occupancy = occupancy.clone();
         for &(member, node) in &self.claimed.placement {
-            standing.put(member, node);
+            occupancy.put(member, node);
         }
         let is_placed = |member: usize| self.claimed.placement.iter().any(|(pod, _)| *pod == member);
-        self.asker.pods.iter().copied().filter(|&member| !is_placed(member)).find_map(|member| {
-            let fitting = |&&node: &&usize| fits(self.cluster, &standing, &self.asker, member, node).is_ok();
+        self.preemptor.pods.iter().copied().filter(|&member| !is_placed(member)).find_map(|member| {
+            let fitting = |&&node: &&usize| fits(&occupancy, &self.preemptor, member, node).is_ok();
             let &node = nodes.iter().find(fitting)?;
             Some(Finding::MemberLeftOut { pod: self.cluster.pod_name(member), node: self.cluster.node_name(node) })
         })
     }
 
     fn fits_now(&self) -> Option<Finding> {
-        if !first_fit_is_best(self.cluster, &self.asker.pods) {
+        if !first_fit_is_best(self.cluster, &self.preemptor.pods) {
             return None;
         }
-        let counts = self.domains.iter().map(|domain| first_fit(self.cluster, &self.standing, &self.asker, domain));
+        let counts = self.domains.iter().map(|domain| first_fit(&self.occupancy, &self.preemptor, domain));
         let members = counts.max().filter(|&placed| self.is_enough(placed))?;
         Some(Finding::GroupFitsNow { members })
     }
 
-    /// Rules 7 and 12: nobody who leaves makes room for a group that has no domain, or too few members.
-    fn under_way(&self) -> Option<Finding> {
-        if self.domains.is_empty() || !self.is_enough(self.asker.pods.len()) {
+    /// docs/rules/kubernetes-groups.md#g7, docs/rules/kubernetes-groups.md#g12: terminating pods free no room for a group without a domain
+    /// or with too few members.
+    fn in_progress(&self) -> Option<Finding> {
+        if self.domains.is_empty() || !self.is_enough(self.preemptor.pods.len()) {
             return None;
         }
-        under_way_for_group(self.cluster, &self.asker)
+        in_progress_for_group(self.cluster, &self.preemptor)
     }
 
-    /// Rule 6.
+    /// docs/rules/kubernetes-groups.md#g6
     fn may_not_preempt(&self) -> Option<Finding> {
         let never = |&&pod: &&usize| !self.group.preempts || !self.cluster.pods[pod].preempts;
-        let pod = self.asker.pods.iter().find(never)?;
+        let pod = self.preemptor.pods.iter().find(never)?;
         Some(Finding::MayNotPreempt { pod: self.cluster.pod_name(*pod) })
     }
 
-    /// Rule 20.
+    /// docs/rules/kubernetes-groups.md#g20
     fn members_differ(&self) -> Option<Finding> {
         let differs = |&&pod: &&usize| {
             let pod = &self.cluster.pods[pod];
             pod.priority != self.group.priority || pod.preempts != self.group.preempts
         };
-        let pod = self.running.iter().chain(&self.asker.pods).find(differs)?;
+        let pod = self.running.iter().chain(&self.preemptor.pods).find(differs)?;
         Some(Finding::MembersDiffer { pod: self.cluster.pod_name(*pod) })
     }
 
-    fn putting_back_never_helps(&self) -> bool {
-        self.claimed.placement.iter().all(|&(pod, _)| putting_back_never_helps(&self.cluster.pods[pod]))
+    fn is_monotonic(&self) -> bool {
+        self.claimed.placement.iter().all(|&(pod, _)| is_monotonic(&self.cluster.pods[pod]))
     }
 
-    /// Works out the victims of the claimed placement anew. (Rules 9, 10 and 17.)
+    /// docs/rules/kubernetes-groups.md#g9, docs/rules/kubernetes-groups.md#g10, docs/rules/kubernetes-groups.md#g17: computes the victims
+    /// of the claimed placement again.
     fn wrong_victims(&self, domain: &[usize]) -> Vec<Finding> {
-        let mut complaints = Vec::new();
+        let mut findings = Vec::new();
         let usable = self.usable(domain);
-        let potential = potential_victims(self.cluster, &self.asker, &usable);
-        let gone = self.standing.without(&pods_of(self.cluster, &potential));
-        let stands = |standing: &Occupancy| self.misfit(standing).is_none();
-        let UsedAmounts { victims, budgets_matter, .. } = reprieve(self.cluster, &gone, &potential, &stands);
-        // The cut places the members a second time, after the reprieve by budgets. Without such a reprieve what is above
-        // the cut is put back first anyway, so that the victims of the last placement are the same with and without it.
-        if !self.priority_cut || (!budgets_matter && self.putting_back_never_helps()) {
-            let expected = names(self.cluster, &pods_of(self.cluster, &victims));
-            if expected != names(self.cluster, &self.claimed.victims) {
-                complaints.push(Finding::WrongVictimsOfPlacement { expected });
+        let potential = potential_victims(self.cluster, &self.preemptor, &usable);
+        let removed = self.occupancy.without(&pods_of(self.cluster, &potential));
+        let is_valid = |occupancy: &Occupancy<'_>| self.does_not_fit(occupancy).is_none();
+        let ReprieveResult { victims, budgets_matter, .. } = reprieve(&removed, &potential, &is_valid);
+        // The cut places the members a second time, after the reprieve by budgets. Without such a reprieve the units above the cut are put
+        // back first anyway, so that the victims of the last placement are the same with and without the cut.
+        if !self.priority_cut || (!budgets_matter && self.is_monotonic()) {
+            let expected = self.cluster.pod_names(&pods_of(self.cluster, &victims));
+            if expected != self.cluster.pod_names(&self.claimed.victims) {
+                findings.push(Finding::WrongVictimsOfPlacement { expected });
             }
         }
         if self.priority_cut {
-            complaints.extend(self.above_the_cut(&usable, &potential));
+            findings.extend(self.above_the_cut(&usable, &potential));
         } else {
-            complaints.extend(self.left_out(&gone, &usable));
+            findings.extend(self.left_out(&removed, &usable));
         }
-        complaints
+        findings
     }
 
-    /// A victim of a priority that need not be touched, since taking only lower units leaves room for enough members. Units that
-    /// violate a budget may have been reprieved before the cut, and are not reckoned with.
+    /// A victim above the priority that is enough: taking only lower units leaves room for enough members. Units that violate a budget may
+    /// have been reprieved before the cut, and are ignored.
     fn above_the_cut(&self, usable: &[usize], potential: &[usize]) -> Option<Finding> {
-        let claimed = self.claimed.units(self.cluster);
+        let claimed = self.claimed.units();
         let highest = claimed.into_iter().max_by_key(|&unit| self.cluster.units[unit].priority)?;
         let priority = self.cluster.units[highest].priority;
         let guarded = violating(self.cluster, &by_importance(self.cluster, potential));
         let lower = |unit: &usize| self.cluster.units[*unit].priority < priority && !guarded.contains_key(unit);
         let lower: Vec<usize> = potential.iter().copied().filter(lower).collect();
-        let gone = self.standing.without(&pods_of(self.cluster, &lower));
-        let enough = first_fit_is_best(self.cluster, &self.asker.pods)
-            && self.is_enough(first_fit(self.cluster, &gone, &self.asker, usable));
+        let removed = self.occupancy.without(&pods_of(self.cluster, &lower));
+        let enough = first_fit_is_best(self.cluster, &self.preemptor.pods)
+            && self.is_enough(first_fit(&removed, &self.preemptor, usable));
         let pod = self.cluster.pods[self.cluster.units[highest].pods[0]].name.to_string();
         enough.then_some(Finding::AboveTheCut { pod, priority })
     }

@@ -1,4 +1,4 @@
-//! What a PodGroup, or the Workload that stands for one, says of its pods.
+//! The groups: a PodGroup, or the part of a Workload that defines one.
 
 use reprieve_api::meta::NamespacedName;
 use reprieve_api::object_set::ObjectSet;
@@ -10,21 +10,21 @@ const PREEMPTION_PRIORITY_CLASS: &str = "reprieve.dev/preemption-priority-class"
 
 /// A group, as a preemptor and as a victim.
 pub struct Group {
-    /// How many must run, this one included, for any to be placed.
+    /// The number of members that must run for any to be placed.
     pub min_count: usize,
-    /// Its priority when it asks.
+    /// The priority as a preemptor.
     pub priority: i64,
-    /// Its priority when it is asked to yield. (Rule 16.)
+    /// docs/rules/kubernetes-groups.md#g16: the priority as a victim.
     pub victim_priority: i64,
     /// Whether it may preempt.
     pub preempts: bool,
-    /// Whether it yields whole. (Rule 1.)
+    /// docs/rules/kubernetes-groups.md#g1: whether it is preempted as a whole.
     pub whole: bool,
-    /// Labels whose value all its pods' nodes must share. (Rule 12.)
+    /// docs/rules/kubernetes-groups.md#g12: labels whose values the nodes of all its pods must share.
     pub topology_keys: Vec<String>,
 }
 
-/// The group of this name, if anybody defined it.
+/// The group of this name, if it is defined.
 pub fn read(objects: &ObjectSet, classes: &Classes, max_excess: Option<u32>, name: &NamespacedName) -> Option<Group> {
     let pod_group = objects
         .pod_groups
@@ -43,23 +43,23 @@ pub fn read(objects: &ObjectSet, classes: &Classes, max_excess: Option<u32>, nam
     let workload = template.map(|(workload, _)| &workload.spec);
     let class = spec.priority_class_name.as_deref().or_else(|| workload?.priority_class_name.as_deref());
     let annotation = pod_group.metadata.annotations.as_ref().and_then(|all| all.get(PREEMPTION_PRIORITY_CLASS));
-    let yielding = annotation.or_else(|| workload?.preemption_priority_class_name.as_ref());
+    let victim_class = annotation.or_else(|| workload?.preemption_priority_class_name.as_ref());
     let constraints = spec.scheduling_constraints.as_ref().and_then(|constraints| constraints.topology.as_ref());
     let priority = classes.priority(spec.priority, class);
     Some(Group {
         min_count: spec.scheduling_policy.gang.as_ref().map_or(1, |gang| usize::try_from(gang.min_count).unwrap_or(0)),
         priority,
-        victim_priority: victim_priority(classes, max_excess, priority, yielding),
+        victim_priority: victim_priority(classes, max_excess, priority, victim_class),
         preempts: classes.preempts(spec.preemption_policy.as_deref(), class),
         whole: match &spec.disruption_mode {
             Some(mode) => mode.all.is_some(),
-            None => template.is_some_and(|(_, part)| yields_whole(part)),
+            None => template.is_some_and(|(_, part)| is_preempted_whole(part)),
         },
         topology_keys: constraints.into_iter().flatten().map(|constraint| constraint.key.clone()).collect(),
     })
 }
 
-/// A part of a Workload lends its name to `workload-part` and to every replica of it, `workload-part-key`.
+/// The part of a Workload that defines the group: its name is `workload-part` or, for a replica, `workload-part-key`.
 fn workload_of<'o>(objects: &'o ObjectSet, name: &NamespacedName) -> Option<(&'o Workload, &'o WorkloadGroup)> {
     let all = objects.workloads.iter().map(|sourced| &*sourced.object);
     let parts = all
@@ -79,35 +79,31 @@ fn workload_named<'o>(objects: &'o ObjectSet, name: &NamespacedName) -> Option<&
         .workloads
         .iter()
         .map(|sourced| &*sourced.object)
-        .find(|one| NamespacedName::from_meta(&one.metadata) == *name)
+        .find(|workload| NamespacedName::from_meta(&workload.metadata) == *name)
 }
 
 fn from_workload(classes: &Classes, max_excess: Option<u32>, workload: &Workload, part: &WorkloadGroup) -> Group {
     let class = workload.spec.priority_class_name.as_deref();
     let priority = classes.priority(None, class);
     let gang = part.policy.gang.as_ref();
+    let victim_class = workload.spec.preemption_priority_class_name.as_ref();
     Group {
         min_count: gang.map_or(1, |gang| usize::try_from(gang.min_count).unwrap_or(0)),
         priority,
-        victim_priority: victim_priority(
-            classes,
-            max_excess,
-            priority,
-            workload.spec.preemption_priority_class_name.as_ref(),
-        ),
+        victim_priority: victim_priority(classes, max_excess, priority, victim_class),
         preempts: classes.preempts(None, class),
-        whole: yields_whole(part),
+        whole: is_preempted_whole(part),
         topology_keys: Vec::new(),
     }
 }
 
-/// A preemption priority below the scheduling priority is invalid, one that is too far above it is not allowed, and one whose class is
-/// missing is unknown: none of them counts.
+/// docs/rules/kubernetes-groups.md#g16: a preemption priority below the scheduling priority, too far above it, or of an undefined class is
+/// ignored.
 fn victim_priority(classes: &Classes, max_excess: Option<u32>, priority: i64, class: Option<&String>) -> i64 {
-    let allowed = |value: &i64| max_excess.is_none_or(|most| value - priority <= i64::from(most));
+    let allowed = |value: &i64| max_excess.is_none_or(|max| value - priority <= i64::from(max));
     class.and_then(|class| classes.value(class)).filter(allowed).map_or(priority, |value| value.max(priority))
 }
 
-fn yields_whole(part: &WorkloadGroup) -> bool {
+fn is_preempted_whole(part: &WorkloadGroup) -> bool {
     part.policy.gang.as_ref().and_then(|gang| gang.preemption_mode) == Some(PreemptionMode::PodGroup)
 }

@@ -1,22 +1,22 @@
-//! An independent judge of decisions: a naive reading of the rules for policy Kubernetes, from the raw objects alone. It shares
-//! no code with the engine or the loader, so that a fault in either shows here, and it is slow on purpose: whatever can be
-//! worked out anew is worked out anew.
+//! An independent check of decisions under policy Kubernetes: a direct implementation of the rules in docs/rules/kubernetes-pods.md,
+//! docs/rules/kubernetes-groups.md and docs/rules/toleration.md on the raw objects. It shares no code with the engine or the loader, so
+//! that it finds errors in both, and it is slow on purpose: it caches nothing.
 //!
-//! For a pod it tries every node and accepts only the one right answer. For a group it takes the placement as claimed and checks
-//! all that follows from it; see `group` for what it does not ask.
+//! For a pod it tries every node and accepts only the one right answer. For a group it takes the placement as given and checks all that
+//! follows from it; `group` says what it does not check. `reprieve test`, the simulator and property tests call [`check`].
 
 mod affinity;
 mod amount;
 mod claimed;
 mod classes;
 mod cluster;
+mod filter_failure;
 mod finding;
 mod fit;
 mod group;
 mod groups;
 mod lawful;
 mod members;
-mod misfit;
 mod obstacle;
 mod occupancy;
 mod pod;
@@ -31,45 +31,44 @@ use reprieve_api::test_file::PreemptorRef;
 
 use claimed::ClaimedAnswer;
 use cluster::Cluster;
+pub use filter_failure::FilterFailure;
 pub use finding::Finding;
-pub use misfit::Misfit;
 pub use selector::selects;
 
-/// A decision, and all that it was made from.
+/// A decision and its input.
 pub struct Claim<'a> {
-    /// The cluster.
+    /// The objects of the cluster.
     pub objects: &'a ObjectSet,
-    /// The decision's clock.
+    /// The time of the decision.
     pub now: jiff::Timestamp,
-    /// Who asks.
+    /// The preemptor.
     pub preemptor: &'a PreemptorRef,
-    /// Whether groups are decided with the cut over priorities.
+    /// Whether groups are decided with the priority cut.
     pub priority_cut: bool,
-    /// How far a group's preemption priority may lie above its scheduling priority.
+    /// The maximum by which a group's preemption priority may exceed its scheduling priority.
     pub max_preemption_priority_excess: Option<u32>,
-    /// The scheduler that decides; without it each group belongs to the scheduler that its members name.
+    /// The name of the scheduler; if not set, each group belongs to the scheduler that its members name.
     pub scheduler_name: Option<&'a str>,
-    /// What was decided.
+    /// The decision.
     pub answer: &'a Answer,
 }
 
-/// What is wrong with the decision, by the rules; empty if it is accepted.
+/// What is wrong with the decision by the rules; empty if it is accepted.
 pub fn check(claim: &Claim<'_>) -> Vec<Finding> {
-    judge(claim).unwrap_or_else(|complaint| vec![complaint])
+    run(claim).unwrap_or_else(|finding| vec![finding])
 }
 
-fn judge(claim: &Claim<'_>) -> Result<Vec<Finding>, Finding> {
+fn run(claim: &Claim<'_>) -> Result<Vec<Finding>, Finding> {
     let cluster = Cluster::read(claim.objects, claim.max_preemption_priority_excess, claim.scheduler_name)?;
     let claimed = ClaimedAnswer::read(&cluster, claim.answer)?;
     let name = claim.preemptor.full_name();
-    let outcome = claim.answer.outcome;
-    let complaints = match claim.preemptor.kind.as_str() {
+    let findings = match claim.preemptor.kind.as_str() {
         "Pod" => cluster
             .pod(&name.to_string())
             .filter(|&pod| cluster.pods[pod].node.is_none() || cluster.pods[pod].resizing)
-            .map(|pod| pod::judge(&cluster, &claimed, outcome, pod, claim.now)),
-        "PodGroup" => group::judge(&cluster, &claimed, outcome, &name, claim.priority_cut, claim.now),
+            .map(|pod| pod::check(&cluster, &claimed, pod, claim.now)),
+        "PodGroup" => group::check(&cluster, &claimed, &name, claim.priority_cut, claim.now),
         _ => None,
     };
-    complaints.ok_or_else(|| Finding::NoPreemptor { kind: claim.preemptor.kind.clone(), name: name.to_string() })
+    findings.ok_or_else(|| Finding::NoPreemptor { kind: claim.preemptor.kind.clone(), name: name.to_string() })
 }

@@ -1,12 +1,12 @@
-//! Who is not to be placed, whatever room there is: pods under scheduling gates, members of a group that name another scheduler, and pods
-//! with requirements that are not evaluated.
+//! docs/rules/kubernetes-pods.md#p21, docs/rules/kubernetes-pods.md#p22, docs/rules/kubernetes-groups.md#g22,
+//! docs/rules/kubernetes-groups.md#g23: pods that cannot be placed at all: those with scheduling gates, members of a group for another
+//! scheduler, and those with requirements that are not evaluated.
 
 use reprieve_api::meta::NamespacedName;
 
 use crate::cluster::{Cluster, PodFacts};
 
-/// Whether a pending pod has a requirement that is not evaluated: a volume that is tied to a place, a claimed device, a feature of the
-/// node.
+/// Whether a pending pod has a requirement that is not evaluated: a volume tied to nodes, a resource claim, a feature of the node.
 pub fn is_unsupported(pod: &PodFacts) -> bool {
     let spec = &pod.spec;
     let mut containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
@@ -25,20 +25,20 @@ pub fn is_unsupported(pod: &PodFacts) -> bool {
     of_container || claims || user_namespace || odd || !spec.volumes.is_empty()
 }
 
-/// Whether the gang of a pending pod is not to be placed, so that the pod is not either: it asks for what is not evaluated, or too few of
-/// its members are left.
+/// Whether the group of a pending pod is refused, and the pod with it: the group has a requirement that is not evaluated, or too few
+/// members remain.
 pub fn is_gang_refused(cluster: &Cluster<'_>, pod: &PodFacts) -> bool {
     let Some(name) = pod.group.as_ref().filter(|_| pod.node.is_none() && !pod.of_other_scheduler) else { return false };
     let Some(group) = cluster.groups.get(name) else { return false };
-    let members = || cluster.pods.iter().filter(|one| one.group.as_ref() == Some(name));
-    let is_left_out = |one: &&PodFacts| one.node.is_none() && (one.gated || one.of_other_scheduler);
-    let placed = || members().filter(|one| one.node.is_none() && !one.terminating && !is_left_out(one));
-    let counted = members().filter(|one| one.node.is_some()).count() + placed().count();
-    let too_few = counted < group.min_count.max(1) && members().any(|one| is_left_out(&one));
+    let members = || cluster.pods.iter().filter(|member| member.group.as_ref() == Some(name));
+    let is_left_out = |member: &&PodFacts| member.node.is_none() && (member.gated || member.of_other_scheduler);
+    let placed = || members().filter(|member| member.node.is_none() && !member.terminating && !is_left_out(member));
+    let counted = members().filter(|member| member.node.is_some()).count() + placed().count();
+    let too_few = counted < group.min_count.max(1) && members().any(|member| is_left_out(&member));
     too_few || placed().any(is_unsupported) || is_unsupported_group(cluster, name)
 }
 
-/// Whether the PodGroup of this name asks for what is not evaluated.
+/// Whether the PodGroup has a field that is not evaluated.
 pub fn is_unsupported_group(cluster: &Cluster<'_>, name: &NamespacedName) -> bool {
     let named = cluster.objects.pod_groups.iter().map(|group| &*group.object);
     let mut named = named.filter(|group| NamespacedName::from_meta(&group.metadata) == *name).map(|group| &group.spec);

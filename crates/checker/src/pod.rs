@@ -1,155 +1,146 @@
-//! A pod as the preemptor: every node is tried, the long way, and the claim must be what comes of it.
+//! A pod as the preemptor: every node is tried, and the claim must be equal to the result.
 
 use std::cmp::Reverse;
 
 use jiff::Timestamp;
 use reprieve_api::test_file::OutcomeName;
 
-use crate::claimed::{
-    ClaimedAnswer, must_be_refused, names, needless_victims, spare_victims, unlawful_victims, wrong_nominations,
-};
+use crate::claimed::ClaimedAnswer;
 use crate::cluster::Cluster;
 use crate::finding::Finding;
-use crate::fit::{Asker, fits, is_hopeless};
-use crate::lawful::{pods_of, potential_victims, under_way_for_pod, unknown_class_on};
-use crate::members::putting_back_never_helps;
+use crate::fit::{Preemptor, fits, is_unresolvable};
+use crate::lawful::{in_progress_for_pod, pods_of, potential_victims, unknown_class_on};
+use crate::members::is_monotonic;
 use crate::obstacle::{is_gang_refused, is_unsupported};
 use crate::occupancy::Occupancy;
-use crate::reprieve::{UsedAmounts, reprieve, start};
+use crate::reprieve::{ReprieveResult, reprieve, start};
 
 /// What is wrong with an answer about one pod.
-pub fn judge(
-    cluster: &Cluster<'_>,
-    claimed: &ClaimedAnswer,
-    outcome: OutcomeName,
-    pod: usize,
-    now: Timestamp,
-) -> Vec<Finding> {
+pub fn check(cluster: &Cluster<'_>, claimed: &ClaimedAnswer<'_>, pod: usize, now: Timestamp) -> Vec<Finding> {
     let facts = &cluster.pods[pod];
-    let asker = Asker { priority: facts.priority, pods: vec![pod], resize: facts.resizing, now };
-    // A pod that grows is counted once, at what it wants.
-    let standing = Occupancy::of(cluster).without(&[pod]);
-    let ask = Ask { cluster, claimed, asker: &asker, standing: &standing, pod };
+    let preemptor = Preemptor { priority: facts.priority, pods: vec![pod], resize: facts.resizing, now };
+    // A resized pod is counted once, with its desired requests.
+    let occupancy = Occupancy::of(cluster).without(&[pod]);
+    let check = PodCheck { cluster, claimed, preemptor: &preemptor, occupancy: &occupancy, pod };
     if facts.node.is_none() && (facts.gated || is_unsupported(facts) || is_gang_refused(cluster, facts)) {
-        return must_be_refused(cluster, claimed, outcome, pod);
+        return claimed.must_be_refused(pod);
     }
-    match outcome {
-        OutcomeName::Schedule => ask.schedule(),
-        OutcomeName::Preempt => ask.preempt(),
-        OutcomeName::Wait => ask.wait(),
-        OutcomeName::Unschedulable => ask.unschedulable(),
+    match claimed.outcome {
+        OutcomeName::Schedule => check.schedule(),
+        OutcomeName::Preempt => check.preempt(),
+        OutcomeName::Wait => check.wait(),
+        OutcomeName::Unschedulable => check.unschedulable(),
     }
 }
 
-/// One pod's question, and the answer that was given.
-struct Ask<'a> {
+/// The check of an answer about one pod.
+struct PodCheck<'a> {
     cluster: &'a Cluster<'a>,
-    claimed: &'a ClaimedAnswer,
-    asker: &'a Asker,
-    standing: &'a Occupancy,
+    claimed: &'a ClaimedAnswer<'a>,
+    preemptor: &'a Preemptor,
+    occupancy: &'a Occupancy<'a>,
     pod: usize,
 }
 
-impl Ask<'_> {
+impl PodCheck<'_> {
     fn schedule(&self) -> Vec<Finding> {
-        let mut complaints: Vec<Finding> = needless_victims(self.cluster, self.claimed).into_iter().collect();
-        let Some(node) = self.place(&mut complaints) else { return complaints };
-        complaints.extend(self.misfit(self.standing, node));
+        let mut findings = self.claimed.needless_victims();
+        let Some(node) = self.claimed_node(&mut findings) else { return findings };
+        findings.extend(self.does_not_fit(self.occupancy, node));
         let nominated = self.cluster.pods[self.pod].nominated;
-        if let Some(nominated) = nominated.filter(|&nominated| nominated != node && !self.asker.resize)
-            && self.fits(self.standing, nominated)
+        if let Some(nominated) = nominated.filter(|&nominated| nominated != node && !self.preemptor.resize)
+            && self.fits(self.occupancy, nominated)
         {
-            complaints.push(Finding::NominatedNodePassedOver { node: self.cluster.node_name(nominated) });
+            findings.push(Finding::NominatedNodePassedOver { node: self.cluster.node_name(nominated) });
         }
-        complaints
+        findings
     }
 
     fn preempt(&self) -> Vec<Finding> {
-        let mut complaints: Vec<Finding> = self.fits_now().into_iter().collect();
-        complaints.extend(self.may_not_preempt());
-        complaints.extend(under_way_for_pod(self.cluster, self.standing, self.asker, self.pod));
-        complaints.extend(unlawful_victims(self.cluster, self.asker, self.claimed));
-        let Some(node) = self.place(&mut complaints) else { return complaints };
-        let gone = self.standing.without(&self.claimed.victims);
-        complaints.extend(self.misfit(&gone, node));
-        if self.asker.resize || putting_back_never_helps(&self.cluster.pods[self.pod]) {
-            let stands = |standing: &Occupancy| self.fits(standing, node);
-            complaints.extend(spare_victims(self.cluster, self.claimed, &gone, &stands));
+        let mut findings: Vec<Finding> = self.fits_now().into_iter().collect();
+        findings.extend(self.may_not_preempt());
+        findings.extend(in_progress_for_pod(self.occupancy, self.preemptor, self.pod));
+        findings.extend(self.claimed.unlawful_victims(self.preemptor));
+        let Some(node) = self.claimed_node(&mut findings) else { return findings };
+        let removed = self.occupancy.without(&self.claimed.victims);
+        findings.extend(self.does_not_fit(&removed, node));
+        if self.preemptor.resize || is_monotonic(&self.cluster.pods[self.pod]) {
+            let is_valid = |occupancy: &Occupancy<'_>| self.fits(occupancy, node);
+            findings.extend(self.claimed.spare_victims(&removed, &is_valid));
         }
-        for unit in self.claimed.units(self.cluster) {
+        for unit in self.claimed.units() {
             let pods = &self.cluster.units[unit].pods;
             if !pods.iter().any(|&pod| self.cluster.pods[pod].node == Some(node)) {
-                let (pods, node) = (names(self.cluster, pods), self.cluster.node_name(node));
-                complaints.push(Finding::VictimElsewhere { pods, node });
+                let (pods, node) = (self.cluster.pod_names(pods), self.cluster.node_name(node));
+                findings.push(Finding::VictimElsewhere { pods, node });
             }
         }
-        complaints.extend(unknown_class_on(self.cluster, self.asker, node));
-        complaints.extend(self.not_the_best(node));
-        complaints
+        findings.extend(unknown_class_on(self.cluster, self.preemptor, node));
+        findings.extend(self.not_the_best(node));
+        findings
     }
 
     fn wait(&self) -> Vec<Finding> {
-        let mut complaints: Vec<Finding> = needless_victims(self.cluster, self.claimed).into_iter().collect();
-        complaints.extend(self.fits_now());
-        complaints.extend(self.may_not_preempt());
-        if under_way_for_pod(self.cluster, self.standing, self.asker, self.pod).is_none() {
-            complaints.push(Finding::NothingUnderWay);
+        let mut findings = self.claimed.needless_victims();
+        findings.extend(self.fits_now());
+        findings.extend(self.may_not_preempt());
+        if in_progress_for_pod(self.occupancy, self.preemptor, self.pod).is_none() {
+            findings.push(Finding::NothingUnderWay);
         }
-        let kept: Vec<(usize, usize)> =
-            self.cluster.pods[self.pod].nominated.map(|node| (self.pod, node)).into_iter().collect();
-        complaints.extend(wrong_nominations(self.cluster, self.claimed, &kept));
-        complaints
+        let kept = self.cluster.pods[self.pod].nominated.map(|node| (self.pod, node));
+        findings.extend(self.claimed.wrong_nominations(kept.as_slice()));
+        findings
     }
 
     fn unschedulable(&self) -> Vec<Finding> {
-        let mut complaints: Vec<Finding> = needless_victims(self.cluster, self.claimed).into_iter().collect();
-        complaints.extend(self.fits_now());
-        complaints.extend(wrong_nominations(self.cluster, self.claimed, &[]));
+        let mut findings = self.claimed.needless_victims();
+        findings.extend(self.fits_now());
+        findings.extend(self.claimed.wrong_nominations(&[]));
         if self.may_not_preempt().is_some() {
-            return complaints;
+            return findings;
         }
-        complaints.extend(under_way_for_pod(self.cluster, self.standing, self.asker, self.pod));
-        if let Some((node, taken)) = self.best() {
-            let victims = names(self.cluster, &pods_of(self.cluster, &taken.victims));
-            complaints.push(Finding::LawfulPlan { node: self.cluster.node_name(node), victims });
+        findings.extend(in_progress_for_pod(self.occupancy, self.preemptor, self.pod));
+        if let Some((node, result)) = self.best() {
+            let victims = self.cluster.pod_names(&pods_of(self.cluster, &result.victims));
+            findings.push(Finding::LawfulPlan { node: self.cluster.node_name(node), victims });
         }
-        complaints
+        findings
     }
 
-    /// The one node of the claim. A pod that grows stays where it is and is not nominated.
-    fn place(&self, complaints: &mut Vec<Finding>) -> Option<usize> {
-        if self.asker.resize {
-            complaints.extend(wrong_nominations(self.cluster, self.claimed, &[]));
+    /// The node of the claim. A resized pod stays on its node and is not nominated.
+    fn claimed_node(&self, findings: &mut Vec<Finding>) -> Option<usize> {
+        if self.preemptor.resize {
+            findings.extend(self.claimed.wrong_nominations(&[]));
             return self.cluster.pods[self.pod].node;
         }
         for &(pod, _) in self.claimed.placement.iter().filter(|(pod, _)| *pod != self.pod) {
-            complaints.push(Finding::NotOfThePreemptor { pod: self.cluster.pod_name(pod) });
+            findings.push(Finding::NotOfThePreemptor { pod: self.cluster.pod_name(pod) });
         }
         let node = self.claimed.placement.iter().find(|(pod, _)| *pod == self.pod).map(|&(_, node)| node);
         if node.is_none() {
-            complaints.push(Finding::TooFewPlaced { running: 0, placed: 0, min_count: 1 });
+            findings.push(Finding::TooFewPlaced { running: 0, placed: 0, min_count: 1 });
         }
         node
     }
 
-    fn fits(&self, standing: &Occupancy, node: usize) -> bool {
-        fits(self.cluster, standing, self.asker, self.pod, node).is_ok()
+    fn fits(&self, occupancy: &Occupancy<'_>, node: usize) -> bool {
+        fits(occupancy, self.preemptor, self.pod, node).is_ok()
     }
 
-    fn misfit(&self, standing: &Occupancy, node: usize) -> Option<Finding> {
-        let misfit = fits(self.cluster, standing, self.asker, self.pod, node).err()?;
+    fn does_not_fit(&self, occupancy: &Occupancy<'_>, node: usize) -> Option<Finding> {
+        let failure = fits(occupancy, self.preemptor, self.pod, node).err()?;
         let (pod, node) = (self.cluster.pod_name(self.pod), self.cluster.node_name(node));
-        Some(Finding::DoesNotFit { pod, node, misfit })
+        Some(Finding::DoesNotFit { pod, node, failure })
     }
 
-    /// The nodes that it may land on: all, or its own if it grows.
+    /// The nodes on which the pod may be placed: all, or its own for a resized pod.
     fn nodes(&self) -> Vec<usize> {
-        let own = self.cluster.pods[self.pod].node.filter(|_| self.asker.resize);
+        let own = self.cluster.pods[self.pod].node.filter(|_| self.preemptor.resize);
         own.map_or_else(|| (0..self.cluster.nodes.len()).collect(), |own| vec![own])
     }
 
     fn fits_now(&self) -> Option<Finding> {
-        let node = self.nodes().into_iter().find(|&node| self.fits(self.standing, node))?;
+        let node = self.nodes().into_iter().find(|&node| self.fits(self.occupancy, node))?;
         Some(Finding::FitsNow { pod: self.cluster.pod_name(self.pod), node: self.cluster.node_name(node) })
     }
 
@@ -158,43 +149,44 @@ impl Ask<'_> {
         (!facts.preempts).then(|| Finding::MayNotPreempt { pod: facts.name.to_string() })
     }
 
-    /// What landing on the node would take; nothing if it is no candidate. (Rules 8 and 11 to 16.)
-    fn taken_on(&self, node: usize) -> Option<UsedAmounts> {
-        let hopeless = is_hopeless(self.cluster, self.standing, self.asker, self.pod, node);
-        if hopeless || unknown_class_on(self.cluster, self.asker, node).is_some() {
+    /// docs/rules/kubernetes-pods.md#p8, docs/rules/kubernetes-pods.md#p11 to docs/rules/kubernetes-pods.md#p16: the victims on the node;
+    /// `None` if preemption there is not possible.
+    fn victims_on(&self, node: usize) -> Option<ReprieveResult> {
+        let unresolvable = is_unresolvable(self.occupancy, self.preemptor, self.pod, node);
+        if unresolvable || unknown_class_on(self.cluster, self.preemptor, node).is_some() {
             return None;
         }
-        let potential = potential_victims(self.cluster, self.asker, &[node]);
-        let gone = self.standing.without(&pods_of(self.cluster, &potential));
-        let stands = |standing: &Occupancy| self.fits(standing, node);
-        (!potential.is_empty() && stands(&gone)).then(|| reprieve(self.cluster, &gone, &potential, &stands))
+        let potential = potential_victims(self.cluster, self.preemptor, &[node]);
+        let removed = self.occupancy.without(&pods_of(self.cluster, &potential));
+        let is_valid = |occupancy: &Occupancy<'_>| self.fits(occupancy, node);
+        (!potential.is_empty() && is_valid(&removed)).then(|| reprieve(&removed, &potential, &is_valid))
     }
 
-    /// The best node and what it takes. (Rule 13 of the groups.)
-    fn best(&self) -> Option<(usize, UsedAmounts)> {
-        let plans = self.nodes().into_iter().filter_map(|node| Some((node, self.taken_on(node)?)));
-        plans.min_by_key(|(node, taken)| {
-            let units = || taken.victims.iter().map(|&unit| &self.cluster.units[unit]);
+    /// docs/rules/kubernetes-pods.md#p17: the cheapest node and its victims.
+    fn best(&self) -> Option<(usize, ReprieveResult)> {
+        let plans = self.nodes().into_iter().filter_map(|node| Some((node, self.victims_on(node)?)));
+        plans.min_by_key(|(node, result)| {
+            let units = || result.victims.iter().map(|&unit| &self.cluster.units[unit]);
             let highest = units().map(|unit| unit.priority).max();
             let sum: i128 = units().map(|unit| i128::from(unit.priority + (1 << 31)) * unit.pods.len() as i128).sum();
             let count: usize = units().map(|unit| unit.pods.len()).sum();
             let top = units().filter(|unit| Some(unit.priority) == highest);
             let earliest = top.flat_map(|unit| &unit.pods).map(|&pod| start(&self.cluster.pods[pod])).min();
-            (taken.violations, highest, sum, count, Reverse(earliest), *node)
+            (result.violations, highest, sum, count, Reverse(earliest), *node)
         })
     }
 
     fn not_the_best(&self, node: usize) -> Vec<Finding> {
-        let mut complaints = Vec::new();
-        let expected = self.taken_on(node).map(|taken| pods_of(self.cluster, &taken.victims)).unwrap_or_default();
-        let expected = names(self.cluster, &expected);
-        if expected != names(self.cluster, &self.claimed.victims) {
-            complaints.push(Finding::WrongVictims { node: self.cluster.node_name(node), expected });
+        let mut findings = Vec::new();
+        let expected = self.victims_on(node).map(|result| pods_of(self.cluster, &result.victims)).unwrap_or_default();
+        let expected = self.cluster.pod_names(&expected);
+        if expected != self.cluster.pod_names(&self.claimed.victims) {
+            findings.push(Finding::WrongVictims { node: self.cluster.node_name(node), expected });
         }
-        if let Some((best, taken)) = self.best().filter(|(best, _)| *best != node) {
-            let victims = names(self.cluster, &pods_of(self.cluster, &taken.victims));
-            complaints.push(Finding::WrongNode { best: self.cluster.node_name(best), victims });
+        if let Some((best, result)) = self.best().filter(|(best, _)| *best != node) {
+            let victims = self.cluster.pod_names(&pods_of(self.cluster, &result.victims));
+            findings.push(Finding::WrongNode { best: self.cluster.node_name(best), victims });
         }
-        complaints
+        findings
     }
 }

@@ -1,4 +1,4 @@
-//! Who of those that could be taken must be: budgets first, then importance, each unit whole.
+//! The victims among the candidates: budgets first, then importance, each unit as a whole.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,80 +10,81 @@ use crate::cluster::{Cluster, PodFacts};
 use crate::occupancy::Occupancy;
 use crate::selector::{is_empty, selects};
 
-/// What the reprieve leaves.
-pub struct UsedAmounts {
+/// The result of reprieving.
+pub struct ReprieveResult {
     /// The units that could not be reprieved.
     pub victims: Vec<usize>,
-    /// How many of their pods violate a budget.
+    /// The number of their pods that violate a budget.
     pub violations: usize,
-    /// Whether any unit that could be taken violates a budget.
+    /// Whether any candidate violates a budget.
     pub budgets_matter: bool,
 }
 
-/// Puts the units back one by one, and keeps each with which the placement still `stands`. (Rules 13 to 16 of the pods,
-/// 4, 9 and 10 of the groups.) `gone` lacks all of them.
+/// docs/rules/kubernetes-pods.md#p13 to docs/rules/kubernetes-pods.md#p16, docs/rules/kubernetes-groups.md#g4,
+/// docs/rules/kubernetes-groups.md#g9, docs/rules/kubernetes-groups.md#g10: puts the units back one by one, and keeps each with which the
+/// placement is valid. `removed` lacks all of them.
 pub fn reprieve(
-    cluster: &Cluster<'_>,
-    gone: &Occupancy,
+    removed: &Occupancy<'_>,
     potential: &[usize],
-    stands: &dyn Fn(&Occupancy) -> bool,
-) -> UsedAmounts {
+    is_valid: &dyn Fn(&Occupancy<'_>) -> bool,
+) -> ReprieveResult {
+    let cluster = removed.cluster;
     let ordered = by_importance(cluster, potential);
     let violating = violating(cluster, &ordered);
     let (first, rest): (Vec<usize>, Vec<usize>) = ordered.iter().partition(|unit| violating.contains_key(unit));
-    let mut standing = gone.clone();
+    let mut occupancy = removed.clone();
     let mut victims = Vec::new();
     for unit in first.into_iter().chain(rest) {
-        let with_it = standing.with_back(cluster, &cluster.units[unit].pods);
-        if stands(&with_it) {
-            standing = with_it;
+        let with_it = occupancy.with(&cluster.units[unit].pods);
+        if is_valid(&with_it) {
+            occupancy = with_it;
         } else {
             victims.push(unit);
         }
     }
     let violations = victims.iter().filter_map(|unit| violating.get(unit)).sum();
-    UsedAmounts { victims, violations, budgets_matter: !violating.is_empty() }
+    ReprieveResult { victims, violations, budgets_matter: !violating.is_empty() }
 }
 
-/// The most important first: priority, membership of a group, size, age. The order of names settles the rest.
+/// Sorts units, the most important first: priority, membership of a group, size, age, name.
 pub fn by_importance(cluster: &Cluster<'_>, units: &[usize]) -> Vec<usize> {
     let mut ordered = units.to_vec();
-    ordered.sort_by_key(|&at| {
-        let unit = &cluster.units[at];
+    ordered.sort_by_key(|&index| {
+        let unit = &cluster.units[index];
         let oldest = unit.pods.iter().map(|&pod| start(&cluster.pods[pod])).min();
         (Reverse(unit.priority), Reverse(unit.grouped), Reverse(unit.pods.len()), oldest, unit.pods[0])
     });
     ordered
 }
 
-/// When a pod started; one that has not is the youngest.
+/// The start time of a pod; a pod that has not started is the youngest.
 pub fn start(pod: &PodFacts) -> Timestamp {
     pod.start.unwrap_or(Timestamp::MAX)
 }
 
-/// The units that violate a budget, each with how many of its pods do. All budgets that match a pod are charged, in order of
-/// importance and before anybody is reprieved; one that is overdrawn is enough.
+/// The units that violate a budget, each with the number of its pods that do. All budgets that match a pod are charged, in order of
+/// importance and before any unit is reprieved; one that is exhausted is enough.
 pub fn violating(cluster: &Cluster<'_>, ordered: &[usize]) -> BTreeMap<usize, usize> {
     let budgets: Vec<_> = cluster.objects.budgets.iter().map(|sourced| &sourced.object).collect();
-    let status = |at: usize| budgets[at].status.clone().unwrap_or_default();
+    let status = |index: usize| budgets[index].status.clone().unwrap_or_default();
     let mut left: Vec<i64> =
-        (0..budgets.len()).map(|at| i64::from(status(at).disruptions_allowed.unwrap_or(0))).collect();
+        (0..budgets.len()).map(|index| i64::from(status(index).disruptions_allowed.unwrap_or(0))).collect();
     let mut violating = BTreeMap::new();
     for &unit in ordered {
         for pod in cluster.units[unit].pods.iter().map(|&pod| &cluster.pods[pod]) {
-            let mut overdrawn = false;
-            for (at, budget) in budgets.iter().enumerate() {
+            let mut exhausted = false;
+            for (index, budget) in budgets.iter().enumerate() {
                 let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
                 let applies = NamespacedName::from_meta(&budget.metadata).namespace == pod.name.namespace
                     && !pod.labels.is_empty()
                     && selector.is_some_and(|selector| !is_empty(selector))
                     && selects(selector, &pod.labels);
-                if applies && !status(at).disrupted_pods.unwrap_or_default().contains_key(&pod.name.name) {
-                    left[at] -= 1;
-                    overdrawn |= left[at] < 0;
+                if applies && !status(index).disrupted_pods.unwrap_or_default().contains_key(&pod.name.name) {
+                    left[index] -= 1;
+                    exhausted |= left[index] < 0;
                 }
             }
-            if overdrawn {
+            if exhausted {
                 *violating.entry(unit).or_default() += 1;
             }
         }

@@ -1,5 +1,5 @@
-//! Labels against selectors, nodes against what a pod asks of them, taints against tolerations. Each is a plain reading of the
-//! Kubernetes API; a word that it does not know matches nothing.
+//! Matching of labels with selectors, of nodes with the node selection of a pod, and of taints with tolerations, as the Kubernetes API
+//! defines it. An unknown operator matches nothing.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use reprieve_api::pod::PodSpec;
 /// Labels by key.
 pub type Labels = BTreeMap<String, String>;
 
-/// Whether a selector selects the labels. One that is missing selects nothing; an empty one selects everything.
+/// Whether a selector matches the labels. A missing selector matches nothing; an empty one matches everything.
 pub fn selects(selector: Option<&LabelSelector>, labels: &Labels) -> bool {
     let Some(selector) = selector else { return false };
     let mut wanted = selector.match_labels.iter().flatten();
@@ -19,14 +19,14 @@ pub fn selects(selector: Option<&LabelSelector>, labels: &Labels) -> bool {
         && requirements.all(|required| meets(&required.operator, labels.get(&required.key), &required.values))
 }
 
-/// Whether a selector asks for nothing.
+/// Whether a selector has no requirements.
 pub fn is_empty(selector: &LabelSelector) -> bool {
     selector.match_labels.iter().flatten().next().is_none()
         && selector.match_expressions.iter().flatten().next().is_none()
 }
 
-/// A selector that also asks for the pod's own value of each of the keys, or for any other value. A key that the pod lacks asks
-/// for nothing.
+/// A selector that also requires the pod's own value of each key in `same`, and another value for each key in `other`. A key that the pod
+/// lacks requires nothing.
 pub fn with_keys(
     selector: Option<&LabelSelector>,
     own: &Labels,
@@ -50,7 +50,7 @@ pub fn with_keys(
 }
 
 fn meets(operator: &str, value: Option<&String>, values: &Option<Vec<String>>) -> bool {
-    let listed = value.is_some_and(|value| values.iter().flatten().any(|one| one == value));
+    let listed = value.is_some_and(|value| values.iter().flatten().any(|listed| listed == value));
     match operator {
         "In" => listed,
         "NotIn" => !listed,
@@ -60,8 +60,8 @@ fn meets(operator: &str, value: Option<&String>, values: &Option<Vec<String>>) -
     }
 }
 
-/// Whether the pod's nodeSelector and its required node affinity let it onto a node of this name with these labels.
-pub fn node_is_wanted(spec: &PodSpec, name: &str, labels: &Labels) -> bool {
+/// Whether the pod's nodeSelector and required node affinity allow a node of this name with these labels.
+pub fn selects_node(spec: &PodSpec, name: &str, labels: &Labels) -> bool {
     let selected = spec.node_selector.iter().flatten().all(|(key, value)| labels.get(key) == Some(value));
     let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
     let required: Option<&NodeSelector> =
@@ -71,7 +71,7 @@ pub fn node_is_wanted(spec: &PodSpec, name: &str, labels: &Labels) -> bool {
             .is_none_or(|required| required.node_selector_terms.iter().any(|term| term_allows(term, name, labels)))
 }
 
-/// All that a term asks must hold, and a term that asks nothing allows no node.
+/// All requirements of a term must hold, and a term without requirements allows no node.
 fn term_allows(term: &NodeSelectorTerm, name: &str, labels: &Labels) -> bool {
     let expressions: Vec<&NodeSelectorRequirement> = term.match_expressions.iter().flatten().collect();
     let fields: Vec<&NodeSelectorRequirement> = term.match_fields.iter().flatten().collect();
@@ -83,10 +83,10 @@ fn term_allows(term: &NodeSelectorTerm, name: &str, labels: &Labels) -> bool {
 
 fn node_meets(required: &NodeSelectorRequirement, labels: &Labels) -> bool {
     let value = labels.get(&required.key);
-    let compare = |holds: fn(i64, i64) -> bool| {
+    let compare = |compares: fn(i64, i64) -> bool| {
         let bound = required.values.iter().flatten().next().and_then(|bound| bound.parse().ok());
         let value = value.and_then(|value| value.parse().ok());
-        matches!((value, bound), (Some(value), Some(bound)) if holds(value, bound))
+        matches!((value, bound), (Some(value), Some(bound)) if compares(value, bound))
     };
     match required.operator.as_str() {
         "Gt" => compare(|value, bound| value > bound),
@@ -95,27 +95,23 @@ fn node_meets(required: &NodeSelectorRequirement, labels: &Labels) -> bool {
     }
 }
 
-/// Whether a taint keeps the pod off. PreferNoSchedule keeps nobody off.
-pub fn keeps_off(taint: &Taint, spec: &PodSpec) -> bool {
+/// Whether the pod does not tolerate a taint with effect NoSchedule or NoExecute.
+pub fn is_untolerated(taint: &Taint, spec: &PodSpec) -> bool {
     matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute")
         && !spec.tolerations.iter().flatten().any(|toleration| tolerates(toleration, taint))
 }
 
-/// What must be tolerated where a node is cordoned.
+/// The taint that a pod must tolerate on a cordoned node.
 pub fn cordon() -> Taint {
-    Taint {
-        key: "node.kubernetes.io/unschedulable".to_owned(),
-        effect: "NoSchedule".to_owned(),
-        value: None,
-        time_added: None,
-    }
+    let (key, effect) = ("node.kubernetes.io/unschedulable".to_owned(), "NoSchedule".to_owned());
+    Taint { key, effect, ..Taint::default() }
 }
 
 fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     let same_or_any = |own: Option<&String>, of_taint: &str| own.is_none_or(|own| own.is_empty() || own == of_taint);
     let own_value = toleration.value.as_deref().unwrap_or_default();
     let value = taint.value.as_deref().unwrap_or_default();
-    let compare = |holds: fn(i64, i64) -> bool| matches!((value.parse(), own_value.parse()), (Ok(value), Ok(bound)) if holds(value, bound));
+    let compare = |compares: fn(i64, i64) -> bool| matches!((value.parse(), own_value.parse()), (Ok(value), Ok(bound)) if compares(value, bound));
     same_or_any(toleration.effect.as_ref(), &taint.effect)
         && same_or_any(toleration.key.as_ref(), &taint.key)
         && match toleration.operator.as_deref().unwrap_or_default() {

@@ -267,7 +267,9 @@ impl SchedulerLoop {
                     self.complete((profile, id), ActionResult::Ok { version: 0 });
                     continue;
                 }
-                Action::EmitEvent { about, reason: EventReason::Refused, message, .. } => warn!(%about, message, "refused"),
+                Action::EmitEvent { about, reason: EventReason::Refused, message, .. } => {
+                    warn!(%about, message, "refused")
+                }
                 Action::Bind { pod, .. } => self.bindings.begin((profile, id), pod),
                 _ => {}
             }

@@ -1,4 +1,4 @@
-//! Whom may it take? Every unit that no law spares, most important first, and how many of each unit's pods would be taken against
+//! The third step of a decision: the units that no law spares, most important first, and the number of pods of each unit that would violate
 //! a disruption budget.
 
 use crate::explanation::Recorder;
@@ -7,30 +7,30 @@ use crate::ids::{NodeId, Timestamp, UnitId};
 use crate::laws::{self, Law, unknown_class};
 use crate::snapshot::Snapshot;
 
-/// A unit that may be taken.
+/// A unit that no law spares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub unit: UnitId,
-    /// How many of its pods would be taken against a budget.
+    /// The number of its pods that would violate a budget.
     pub violations: usize,
 }
 
-/// The units with a pod on one of these nodes that no law spares, most important first, charged to the budgets.
+/// The candidates with a pod on one of these nodes, most important first, charged to the budgets.
 pub(crate) fn candidates<R: Recorder>(
     snapshot: &Snapshot,
-    ask: &Preemptor,
+    preemptor: &Preemptor,
     nodes: impl Iterator<Item = NodeId>,
     now: Timestamp,
     recorder: &mut R,
 ) -> Vec<Candidate> {
-    let slots = nodes.flat_map(|node| snapshot.bound_pods(node));
-    // The law of priority spares the others; only a recorder needs to know.
-    let slots = slots.filter(|slot| R::RECORDS || slot.priority < ask.priority);
-    let mut units: Vec<UnitId> = slots.map(|slot| slot.unit).collect();
+    let pods = nodes.flat_map(|node| snapshot.bound_pods(node));
+    // The law of priority spares the other units; only a recorder needs them.
+    let pods = pods.filter(|bound| R::RECORDS || bound.priority < preemptor.priority);
+    let mut units: Vec<UnitId> = pods.map(|bound| bound.unit).collect();
     units.sort_unstable();
     units.dedup();
     units.retain(|&unit| {
-        let law = laws::spares(snapshot, ask, unit, now);
+        let law = laws::spares(snapshot, preemptor, unit, now);
         let is_candidate = law.is_none();
         match law {
             Some(law) => recorder.spared(unit, law),
@@ -42,9 +42,9 @@ pub(crate) fn candidates<R: Recorder>(
     charge_budgets(snapshot, units)
 }
 
-/// The law by which nothing may be taken on the node, if there is one.
-pub(crate) fn closed<R: Recorder>(snapshot: &Snapshot, ask: &Preemptor, node: NodeId, recorder: &mut R) -> Option<Law> {
-    let law = unknown_class::closes(snapshot, ask, node)?;
+/// The law that spares all pods on the node.
+pub fn closed<R: Recorder>(snapshot: &Snapshot, preemptor: &Preemptor, node: NodeId, recorder: &mut R) -> Option<Law> {
+    let law = unknown_class::closes(snapshot, preemptor, node)?;
     if let Law::UnknownPriorityClass { pod } = law
         && let Some(unit) = snapshot.unit_of(pod)
     {
@@ -53,8 +53,8 @@ pub(crate) fn closed<R: Recorder>(snapshot: &Snapshot, ask: &Preemptor, node: No
     Some(law)
 }
 
-/// Charges every pod to its budgets, the more important first: what is left over goes to them, and a pod that finds a budget
-/// exhausted is taken against it. (Rule 14 of the pods, rule 10 of the groups.)
+/// docs/rules/kubernetes-pods.md#p14, docs/rules/kubernetes-groups.md#g10: charges every pod to its budgets, in order of importance. A pod
+/// that finds a budget exhausted violates it.
 fn charge_budgets(snapshot: &Snapshot, units: Vec<UnitId>) -> Vec<Candidate> {
     if snapshot.budgets().is_empty() {
         return units.into_iter().map(|unit| Candidate { unit, violations: 0 }).collect();

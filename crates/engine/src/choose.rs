@@ -1,4 +1,4 @@
-//! Which plan is best.
+//! Builds plans and compares their costs. The searches call it; `decision` has the types.
 
 use std::cmp::Reverse;
 
@@ -18,29 +18,29 @@ impl Plan {
             cost.add(snapshot, victim.unit, victim.violations);
         }
         let victims = victims.into_iter().map(|victim| victim.unit).collect();
-        Self { placement, victims, cost, grounds: Vec::new() }
+        Self { placement, victims, cost, reasons: Vec::new() }
     }
 
-    /// A plan without places: workloads that give up quota.
-    pub(crate) fn of_workloads(snapshot: &Snapshot, victims: Vec<UnitId>, grounds: Vec<PreemptionReason>) -> Self {
+    /// A plan that evicts workloads to free quota, without a placement.
+    pub(crate) fn of_workloads(snapshot: &Snapshot, victims: Vec<UnitId>, reasons: Vec<PreemptionReason>) -> Self {
         let mut cost = Cost::NOTHING;
         for &unit in &victims {
             let unit = snapshot.unit(unit);
             cost.add_pods(unit.priority, 1, unit.start, 0);
         }
-        Self { placement: Placement::new(), victims, cost, grounds }
+        Self { placement: Placement::new(), victims, cost, reasons }
     }
 }
 
 impl Cost {
-    /// The cost of taking nobody.
+    /// The cost of a plan without victims.
     pub const NOTHING: Self =
-        Self { violations: 0, top: Priority(i32::MIN), weight: 0, pods: 0, oldest: Reverse(Timestamp::NOT_YET) };
+        Self { violations: 0, top: Priority(i32::MIN), weight: 0, pods: 0, oldest: Reverse(Timestamp::NOT_STARTED) };
 
-    /// More than anything without a budget violation can cost.
-    pub(crate) const MOST: Self = Self { top: Priority(i32::MAX), weight: i64::MAX, ..Self::NOTHING };
+    /// More than any plan without a budget violation can cost.
+    pub(crate) const MAX: Self = Self { top: Priority(i32::MAX), weight: i64::MAX, ..Self::NOTHING };
 
-    /// Adds a unit, of which so many pods are taken against a budget.
+    /// Adds a unit with `violations` pods that violate a budget.
     pub(crate) fn add(&mut self, snapshot: &Snapshot, unit: UnitId, violations: usize) {
         let unit = snapshot.unit(unit);
         self.add_pods(unit.priority, unit.pods.len(), unit.start, violations);
@@ -60,7 +60,7 @@ impl Cost {
 }
 
 impl Cost {
-    /// The first field in which this cost differs from that of the chosen plan, which is no higher.
+    /// The first field in which this cost differs from the cost of the chosen plan, which is not higher.
     pub(crate) fn difference(&self, chosen: &Self) -> Difference {
         let fields = [
             (self.violations != chosen.violations, Difference::Violations),
@@ -69,7 +69,13 @@ impl Cost {
             (self.pods != chosen.pods, Difference::Pods),
             (self.oldest != chosen.oldest, Difference::Start),
         ];
-        let first = fields.into_iter().find(|(differs, _)| *differs);
-        first.map_or(Difference::FirstByName, |(_, difference)| difference)
+        Difference::first(&fields)
+    }
+}
+
+impl Difference {
+    /// The first criterion that differs.
+    pub(crate) fn first(criteria: &[(bool, Self)]) -> Self {
+        criteria.iter().find(|(differs, _)| *differs).map_or(Self::FirstByName, |&(_, difference)| difference)
     }
 }

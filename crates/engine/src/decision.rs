@@ -1,4 +1,4 @@
-//! What is decided: the outcome, the plan behind it and what the plan costs.
+//! The result of a decision: the outcome, the plan behind it, and the cost of the plan.
 
 use std::cmp::Reverse;
 
@@ -6,10 +6,10 @@ use crate::fit::Placement;
 use crate::ids::{FlavorId, FlavorResourceId, Priority, QuotaResourceId, Timestamp, UnitId};
 use crate::laws::Law;
 
-/// An outcome, and what a workload is given by it.
+/// An outcome, and the quota that a workload gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// What comes of it.
+    /// The outcome.
     pub outcome: Outcome,
     /// Set for a workload where the outcome is `Schedule` or `Preempt`.
     pub assignment: Option<Assignment>,
@@ -21,55 +21,56 @@ impl From<Outcome> for Decision {
     }
 }
 
-/// What comes of a question.
+/// The outcome for one preemptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It fits now, with no victim.
+    /// The preemptor fits without victims.
     Schedule(Placement),
-    /// It fits once exactly these victims are gone.
+    /// The preemptor fits after the victims of the plan are evicted.
     Preempt(Plan),
-    /// Nothing new may be preempted for it now.
+    /// The preemptor must wait before it may preempt.
     Wait(Law),
-    /// No lawful set of victims makes it fit, or it may not preempt.
+    /// No set of victims that the laws allow makes the preemptor fit, or the preemptor may not preempt.
     Unschedulable(Option<Law>),
 }
 
-/// A placement of the preemptor, the victims it takes, and what they cost.
+/// A placement, its victims, and their cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Where the preemptor's pods go.
+    /// The nodes of the preemptor's pods.
     pub placement: Placement,
-    /// Who yields, most important first.
+    /// The victims, most important first.
     pub victims: Vec<UnitId>,
-    /// What that costs.
+    /// The cost of the victims.
     pub cost: Cost,
-    /// For each victim, on what ground it is taken, under a policy that has several.
-    pub grounds: Vec<PreemptionReason>,
+    /// For each victim the reason for its preemption, under a policy with several (Kueue).
+    pub reasons: Vec<PreemptionReason>,
 }
 
-/// What a plan costs; less is better. The fields are compared in this order. (Rule 17 of the pods, rule 13 of the groups.)
+/// docs/rules/kubernetes-pods.md#p17, docs/rules/kubernetes-groups.md#g13: the cost of a plan; less is better. The fields are compared in
+/// this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost {
-    /// Pods that are taken against a disruption budget.
+    /// The number of pods that violate a disruption budget.
     pub violations: usize,
     /// The highest priority among the victims.
     pub top: Priority,
     /// The sum over all pods of (priority + 2^31).
     pub weight: i64,
-    /// How many pods are taken.
+    /// The number of victim pods.
     pub pods: usize,
-    /// The earliest start among the victims of the highest priority: the later the better.
+    /// The earliest start among the victims of the highest priority; later is better.
     pub oldest: Reverse<Timestamp>,
 }
 
-/// Why a plan was not chosen although it would do: the first criterion in which it differs from the chosen one.
+/// The first criterion in which a feasible plan differs from the chosen one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// None: both cost the same, and the chosen place is the first by name.
+    /// None: the costs are equal, and the chosen node or domain is first by name.
     FirstByName,
-    /// None: both cost the same, and the preemptor is nominated to the chosen place.
+    /// None: the costs are equal, and the preemptor is nominated to the chosen node.
     Nominated,
-    /// More pods count against a disruption budget.
+    /// More pods violate a disruption budget.
     Violations,
     /// A victim has a higher priority.
     TopPriority,
@@ -79,61 +80,61 @@ pub enum Difference {
     Pods,
     /// The victims of the highest priority started earlier.
     Start,
-    /// A victim opted out of being preempted.
+    /// A victim opted out of preemption.
     OptedOut,
     /// A victim is the first pod of its application.
     Originator,
-    /// Pods would have to leave this node; the chosen one has room, and only quota is short.
+    /// The node has no room; the chosen node has, and only quota is short.
     NoRoom,
 }
 
 impl Difference {
-    /// Whether both plans cost the same.
+    /// Whether the costs are equal.
     pub fn is_equal_cost(self) -> bool {
         matches!(self, Self::FirstByName | Self::Nominated)
     }
 }
 
-/// On what ground a workload is preempted.
+/// Why a workload is preempted; the names are Kueue's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PreemptionReason {
-    /// At home, by priority.
+    /// By priority in the preemptor's ClusterQueue.
     InClusterQueue,
-    /// It holds what was lent.
+    /// Its queue borrows quota that the preemptor's side lent.
     InCohortReclamation,
-    /// The preemptor borrows, and it is low enough.
+    /// The preemptor borrows, and the priority of the victim is low enough.
     InCohortReclaimWhileBorrowing,
-    /// Its queue has the larger share.
+    /// Its branch has a larger fair share.
     InCohortFairSharing,
 }
 
-/// What a workload is given, or will be once its victims are gone: what its `status.admission` will say.
+/// The quota that a workload gets now or after its victims are evicted; the content of its `status.admission`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
-    /// By pod set, in the workload's order.
+    /// The assignments of the pod sets, in the workload's order.
     pub pod_sets: Vec<PodSetAssignment>,
-    /// How much of each cell of quota, over all pod sets.
+    /// The total of each flavor and resource over all pod sets.
     pub usage: Vec<(FlavorResourceId, i64)>,
-    /// How many cohorts up it borrows; 0 where its queue's own quota will do.
+    /// The borrowing level: the number of cohorts above its queue from which it borrows; 0 if the queue's own quota is enough.
     pub borrowing: usize,
 }
 
-/// What a pod set is given.
+/// The assignment of one pod set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodSetAssignment {
-    /// How many pods; fewer than it asks for under partial admission.
+    /// The number of pods; fewer than the pod set has under partial admission.
     pub count: i64,
-    /// Each resource that it asks for.
+    /// Its requested resources.
     pub resources: Vec<AssignedResource>,
 }
 
-/// A resource of a pod set, with the flavor that it comes from.
+/// A resource of a pod set and its flavor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AssignedResource {
     /// The resource.
     pub resource: QuotaResourceId,
-    /// Its flavor.
+    /// The flavor that provides the resource.
     pub flavor: FlavorId,
-    /// How much, for all pods of the set.
+    /// The amount for all pods of the set.
     pub amount: i64,
 }

@@ -1,7 +1,7 @@
-//! What of the input a decision may depend on. In doubt everything: where pods mind each other across nodes nothing is left out.
+//! The part of the input that a decision may depend on. If pods have constraints across nodes, it is everything.
 //!
-//! Units and nodes are removed together: a unit that is not decisive is removed, and a node that is not decisive with everything on
-//! it. So what runs on a decisive node is decisive, and so is every node on which a decisive unit runs.
+//! The property says what remains valid if all other units and nodes are removed; removing a node removes its pods. So everything on a
+//! decisive node is decisive, and so is every node of a decisive unit.
 
 use crate::domains::Domain;
 use crate::explanation::{Decisive, Recorder};
@@ -11,8 +11,8 @@ use crate::snapshot::{Pod, Snapshot};
 use crate::what_if::WhatIf;
 
 impl Decisive {
-    /// These nodes, the units of which `is_needed` holds for a pod, and everything that is decisive because of them. The nodes of a
-    /// domain are removed together or not at all, but for those that are closed.
+    /// These nodes, the units with a pod for which `is_needed` holds, and everything that is decisive because of them. The nodes of a
+    /// domain are decisive together, except for closed ones.
     pub fn with(
         snapshot: &Snapshot,
         nodes: impl Iterator<Item = NodeId>,
@@ -22,50 +22,50 @@ impl Decisive {
     ) -> Self {
         let mut decisive =
             Self { units: vec![false; snapshot.n_units()], nodes: vec![false; snapshot.node_ids().len()] };
-        let mut unsettled: Vec<NodeId> = nodes.collect();
+        let mut pending: Vec<NodeId> = nodes.collect();
         let mut domains: Vec<&Domain> = domains.iter().collect();
         for unit in snapshot.unit_ids() {
             if snapshot.unit(unit).pods.iter().any(|&pod| is_needed(snapshot.pod(pod))) {
-                decisive.add(snapshot, unit, &mut unsettled);
+                decisive.add(snapshot, unit, &mut pending);
             }
         }
-        while let Some(node) = unsettled.pop() {
+        while let Some(node) = pending.pop() {
             if std::mem::replace(&mut decisive.nodes[node.index()], true) {
                 continue;
             }
             for pod in snapshot.pods_on(node) {
                 let unit = snapshot.unit_of(pod).expect("a bound pod has a unit");
-                decisive.add(snapshot, unit, &mut unsettled);
+                decisive.add(snapshot, unit, &mut pending);
             }
-            if let Some(at) = domains.iter().position(|domain| domain.nodes.contains(&node)) {
-                let nodes = domains.swap_remove(at).nodes.iter().copied();
-                unsettled.extend(nodes.filter(|node| !closed.0[node.index()]));
+            if let Some(index) = domains.iter().position(|domain| domain.nodes.contains(&node)) {
+                let nodes = domains.swap_remove(index).nodes.iter().copied();
+                pending.extend(nodes.filter(|node| !closed.0[node.index()]));
             }
         }
         decisive
     }
 
-    fn add(&mut self, snapshot: &Snapshot, unit: UnitId, unsettled: &mut Vec<NodeId>) {
+    fn add(&mut self, snapshot: &Snapshot, unit: UnitId, pending: &mut Vec<NodeId>) {
         if !std::mem::replace(&mut self.units[unit.index()], true) {
-            unsettled.extend(snapshot.unit(unit).pods.iter().filter_map(|&pod| snapshot.bound_node(pod)));
+            pending.extend(snapshot.unit(unit).pods.iter().filter_map(|&pod| snapshot.bound_node(pod)));
         }
     }
 }
 
-/// Reports that a preemptor which is refused because of what it is depends on its own gang and nodes alone.
-pub(crate) fn report_gang<R: Recorder>(snapshot: &Snapshot, ask: &Preemptor, recorder: &mut R) {
+/// Reports that the refusal of a preemptor depends only on its own gang and nodes.
+pub(crate) fn report_gang<R: Recorder>(snapshot: &Snapshot, preemptor: &Preemptor, recorder: &mut R) {
     recorder.decisive(Decisive::with(
         snapshot,
-        nominated(snapshot, ask),
-        |pod| is_of_gang(snapshot, ask, pod),
+        nominated(snapshot, preemptor),
+        |pod| is_of_gang(snapshot, preemptor, pod),
         &[],
         &Closed(Vec::new()),
     ));
 }
 
-/// Whether a pod is of the preemptor's group or job.
-pub(crate) fn is_of_gang(snapshot: &Snapshot, ask: &Preemptor, pod: &Pod) -> bool {
-    let (group, job) = match ask.preemptor {
+/// Whether a pod belongs to the preemptor's group or job.
+pub(crate) fn is_of_gang(snapshot: &Snapshot, preemptor: &Preemptor, pod: &Pod) -> bool {
+    let (group, job) = match preemptor.id {
         PreemptorId::Pod(own) => (snapshot.pod(own).group, snapshot.pod(own).job),
         PreemptorId::Group(group) => (Some(group), None),
         PreemptorId::Workload(_) => (None, None),
@@ -73,31 +73,31 @@ pub(crate) fn is_of_gang(snapshot: &Snapshot, ask: &Preemptor, pod: &Pod) -> boo
     group.is_some() && pod.group == group || job.is_some() && pod.job == job
 }
 
-/// By node: whether no pod of the preemptor can land there, whatever runs there.
+/// By node: whether no pod of the preemptor can be placed there, whatever is evicted.
 pub(crate) struct Closed(Vec<bool>);
 
 impl Closed {
-    /// `None` where a decision may depend on everything, because pods mind each other across nodes.
-    pub fn new(what_if: &mut WhatIf<'_>, ask: &Preemptor) -> Option<Self> {
-        if !what_if.relations().is_local() {
+    /// `None` without a recorder, and if pods have constraints across nodes, so that the decision may depend on everything.
+    pub fn new<R: Recorder>(what_if: &mut WhatIf<'_>, preemptor: &Preemptor) -> Option<Self> {
+        if !R::RECORDS || !what_if.inter_pod().is_local() {
             return None;
         }
-        let by_shape = fit::by_shape(what_if.snapshot(), &ask.members);
+        let by_shape = fit::by_shape(what_if.snapshot(), &preemptor.members);
         let nodes = what_if.snapshot().node_ids();
         let is_closed = |node: NodeId| {
             let mut pods = by_shape.values();
-            pods.all(|&pod| fit::filter_failure(what_if, ask, pod, node).is_some_and(|misfit| !misfit.resolvable()))
+            pods.all(|&pod| preemptor.filter_failure(what_if, pod, node).is_some_and(|failure| !failure.resolvable()))
         };
         Some(Self(nodes.map(is_closed).collect()))
     }
 
-    /// The nodes where a pod of the preemptor might land, and those that one is nominated to.
-    pub fn others<'a>(&'a self, snapshot: &'a Snapshot, ask: &'a Preemptor) -> impl Iterator<Item = NodeId> + 'a {
+    /// The nodes where a pod of the preemptor might be placed, and its nominated nodes.
+    pub fn others<'a>(&'a self, snapshot: &'a Snapshot, preemptor: &'a Preemptor) -> impl Iterator<Item = NodeId> + 'a {
         let open = self.0.iter().enumerate().filter(|(_, closed)| !**closed).map(|(node, _)| NodeId::new(node));
-        open.chain(nominated(snapshot, ask))
+        open.chain(nominated(snapshot, preemptor))
     }
 
-    /// Counts the nodes where these units run as nodes where a pod might land.
+    /// Marks the nodes of these units as not closed.
     pub fn open_nodes_of(&mut self, snapshot: &Snapshot, units: &[UnitId]) {
         for node in units.iter().flat_map(|&unit| &snapshot.unit(unit).pods).filter_map(|&pod| snapshot.bound_node(pod))
         {
@@ -106,7 +106,7 @@ impl Closed {
     }
 }
 
-/// The nodes that the preemptor's pods are nominated to, or run on already.
-pub(crate) fn nominated<'a>(snapshot: &'a Snapshot, ask: &'a Preemptor) -> impl Iterator<Item = NodeId> + 'a {
-    ask.members.iter().filter_map(|&pod| snapshot.bound_node(pod).or(snapshot.pod(pod).nominated))
+/// The nodes that the preemptor's pods are bound or nominated to.
+pub(crate) fn nominated<'a>(snapshot: &'a Snapshot, preemptor: &'a Preemptor) -> impl Iterator<Item = NodeId> + 'a {
+    preemptor.members.iter().filter_map(|&pod| snapshot.bound_node(pod).or(snapshot.pod(pod).nominated))
 }

@@ -1,32 +1,28 @@
-//! Among which nodes is the preemptor placed? One node for a pod; for a group the whole cluster, or one domain of its topology.
+//! The fourth step of a decision: the sets of nodes in which a group may be placed, which are the whole cluster or the domains of its
+//! topology. A pod has the whole cluster, and its search tries each node.
 
 use crate::fit::{Preemptor, PreemptorId};
 use crate::ids::{NodeId, TopologyId};
 use crate::snapshot::Snapshot;
 
-/// The nodes among which a group is placed.
+/// A set of nodes in which a group may be placed as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domain {
-    /// The topology and which of its domains; `None` is the whole cluster.
+    /// The topology and the number of its domain; `None` for the whole cluster.
     pub part: Option<(TopologyId, u32)>,
     /// Its nodes.
     pub nodes: Vec<NodeId>,
 }
 
-/// The domains of a group, in the order of their names. Members that run fix it; if they run in several, or where the label is
-/// missing, there is none. (Rule 12 of the groups.)
-pub(crate) fn domains(snapshot: &Snapshot, ask: &Preemptor) -> Vec<Domain> {
+/// docs/rules/kubernetes-groups.md#g12: the domains of a group, in the order of their names. Running members restrict it to their domain;
+/// if they run in several, or on a node without the label, there is none.
+pub(crate) fn domains(snapshot: &Snapshot, preemptor: &Preemptor) -> Vec<Domain> {
     let whole = || vec![Domain { part: None, nodes: snapshot.node_ids().collect() }];
-    let PreemptorId::Group(group) = ask.preemptor else {
-        return whole();
-    };
+    let PreemptorId::Group(group) = preemptor.id else { return whole() };
     let group = snapshot.group(group);
-    let Some(topology) = group.topology else {
-        return whole();
-    };
+    let Some(topology) = group.topology else { return whole() };
     let domain_of = |node: NodeId| snapshot.topology(topology).domain[node.index()];
-    let running: Vec<Option<u32>> =
-        group.members.iter().filter_map(|&pod| snapshot.bound_node(pod)).map(domain_of).collect();
+    let running: Vec<_> = group.members.iter().filter_map(|&pod| snapshot.bound_node(pod)).map(domain_of).collect();
     let fixed = running.first().copied();
     if running.iter().any(|&domain| domain.is_none() || Some(domain) != fixed) {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! Why a decision is as it is. The search reports each reason to a `Recorder` when it finds it; `NoRecorder` ignores all
-//! reports and is compiled away, `ExplanationRecorder` collects them into an [`Explanation`].
+//! The reasons for a decision. The search reports each reason to a `Recorder` when it finds it; `NoRecorder` ignores all reports and is
+//! compiled away, `ExplanationRecorder` collects them into an [`Explanation`].
 
 use crate::decision::{Difference, Outcome, Plan};
 use crate::domains::Domain;
@@ -12,88 +12,90 @@ use crate::snapshot::Snapshot;
 /// Why a decision is as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explanation {
-    /// Every running unit that is neither a victim nor the preemptor itself.
+    /// Every running unit that is neither a victim nor the preemptor.
     pub spared: Vec<SparedUnit>,
-    /// For each victim, why it could not be reprieved.
+    /// For each victim, the reason why it could not be reprieved.
     pub victims: Vec<VictimReason>,
-    /// For a pod: each node that was looked at, and what landing there would mean.
+    /// For a pod: the result of each node that the search tried.
     pub nodes: Vec<NodeEntry>,
-    /// For a group: each domain that was looked at, and what landing there would mean.
+    /// For a group: the result of each domain that the search tried.
     pub domains: Vec<DomainEntry>,
-    /// For a workload: each flavor that was looked at.
+    /// For a workload: each flavor that the search tried.
     pub flavors: Vec<FlavorAttempt>,
 }
 
-/// A running unit that is not taken. Removing from the input every unit, node and domain that is not decisive, with everything
-/// that runs there, leaves outcome, victims and placement as they are.
+/// A running unit that is not a victim. If every unit, node and domain that is not decisive is removed from the input, with all pods there,
+/// then outcome, victims and placement stay the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SparedUnit {
     /// The unit.
     pub unit: UnitId,
-    /// Why it is not taken.
+    /// The reason why the unit is not a victim.
     pub spared: Spared,
-    /// Whether the decision may depend on it.
+    /// Whether the decision may depend on the unit.
     pub decisive: bool,
 }
 
-/// A node that was looked at for a pod.
+/// The result of a node for a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeEntry {
     /// The node.
     pub node: NodeId,
-    /// What landing there would mean.
-    pub verdict: NodeResult,
-    /// Whether the decision may depend on the node or on what runs there.
+    /// The result of the search.
+    pub result: NodeResult,
+    /// Whether the decision may depend on the node or on its pods.
     pub decisive: bool,
 }
 
-/// A domain that was looked at for a group.
+/// The result of a domain for a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DomainEntry {
     /// The domain.
     pub domain: Domain,
-    /// What landing there would mean.
-    pub verdict: DomainResult,
-    /// Whether the decision may depend on one of its nodes or on what runs there.
+    /// The result of the search.
+    pub result: DomainResult,
+    /// Whether the decision may depend on one of its nodes or on their pods.
     pub decisive: bool,
 }
 
-/// Why a unit is not taken.
+/// The reason why a unit is not a victim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spared {
-    /// By a law.
+    /// A law spares the unit.
     Law(Law),
-    /// The preemptor fits without taking it.
+    /// The preemptor fits without this victim. docs/rules/kubernetes-pods.md#p15, docs/rules/kubernetes-groups.md#g9,
+    /// docs/rules/yunikorn.md#y12, docs/rules/koordinator.md#q11, docs/rules/kueue.md#k18
     Reprieved,
-    /// As [`Spared::Reprieved`], and taking it instead of this victim would have cost the same: only the order of names, or of
-    /// the uids of workloads, decided.
+    /// As [`Spared::Reprieved`], and the unit would have cost the same as this victim: only the order of names, or of the UIDs of
+    /// workloads, decided.
     EqualCost(UnitId),
-    /// It might be taken, but no set that might be taken makes the preemptor fit.
+    /// The laws allow to take the unit, but no set of victims makes the preemptor fit. docs/rules/kueue.md#k17,
+    /// docs/rules/kubernetes-groups.md#g8
     NotEnough,
-    /// The search ended before it looked at the unit.
+    /// The search ended before it reached the unit.
     NotReached,
 }
 
-/// What landing in a place means for the preemptor.
+/// The result of one node or domain for the preemptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlacementResult<R> {
-    /// It lands there.
+    /// The preemptor is placed there.
     Chosen,
-    /// It could land there, at a higher cost, or at the same in a later place. The difference to the chosen plan is `None` where no
-    /// plan was chosen.
+    /// Feasible, at a higher cost or at the same cost later in the order of names. The difference from the chosen plan is `None` if no plan
+    /// was chosen.
     HigherCost(Plan, Option<Difference>),
-    /// It cannot land there.
+    /// Not feasible.
     Infeasible(R),
 }
 
-/// What landing on a node means for a pod.
+/// The result of a node for a pod.
 pub type NodeResult = PlacementResult<RefusedNode>;
 
-/// What landing in a domain means for a group.
+/// The result of a domain for a group.
 pub type DomainResult = PlacementResult<DomainRefusal>;
 
 impl<R: Clone> PlacementResult<R> {
-    /// While no plan is chosen.
+    /// The result before a plan is chosen.
     fn of(result: &Result<Plan, R>) -> Self {
         match result {
             Ok(plan) => Self::HigherCost(plan.clone(), None),
@@ -101,7 +103,7 @@ impl<R: Clone> PlacementResult<R> {
         }
     }
 
-    /// Once a plan is chosen, here or elsewhere.
+    /// Updates the result after a plan is chosen, here or elsewhere.
     fn compare(&mut self, difference: impl Fn(&Plan) -> Difference, is_chosen: impl FnOnce(&Plan) -> bool) {
         if let Self::HigherCost(plan, differs) = self {
             *differs = Some(difference(plan));
@@ -112,24 +114,23 @@ impl<R: Clone> PlacementResult<R> {
     }
 }
 
-/// Why a pod cannot land on a node, not even with preemption.
+/// Why a pod cannot be placed on a node, even with preemption.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeRefusal {
-    /// No pod there may be taken, and it does not fit as it is.
+    /// The pod does not fit, and no pod on the node may be taken.
     NoCandidate(FilterFailure),
-    /// It does not fit, whoever goes.
-    Misfit(FilterFailure),
-    /// A law forbids to take anything there.
+    /// The pod does not fit even without all candidates.
+    FilterFailed(FilterFailure),
+    /// A law spares all pods on the node.
     Law(Law),
 }
 
-/// A refusal, with every resource that is short in the state in which it was found, or over the limit of a queue, where that is why;
-/// those only if it is recorded.
+/// A refusal and, if an explanation is recorded, every resource that is short on the node or over the limit of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedNode {
-    /// Why.
+    /// The reason.
     pub refusal: NodeRefusal,
-    /// What is short.
+    /// The resources that are short.
     pub shortages: Vec<Shortage>,
 }
 
@@ -142,128 +143,126 @@ impl From<NodeRefusal> for RefusedNode {
 /// Why a group cannot be placed in a domain, not even with preemption.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DomainRefusal {
-    /// No unit there may be taken, and too few members fit as things are.
+    /// Too few members fit, and no unit in the domain may be taken.
     NoCandidate(TooFew),
-    /// With every candidate gone, too few members fit.
+    /// Too few members fit even without all candidates.
     TooFewPlaced(TooFew),
 }
 
-/// How many members fit in a domain, and what the first that does not lacks on each node.
+/// The number of members that fit in a domain, and what the first other member lacks on each node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TooFew {
-    /// How many do.
+    /// The number of members that fit.
     pub placed: usize,
-    /// The first that does not; `None` where there are too few members.
+    /// The first member that does not fit; `None` if there are too few members.
     pub unplaced: Option<PodId>,
-    /// Why it fits on none of the nodes.
-    pub misfits: Vec<NodeFilterFailure>,
+    /// The reason for each node why it does not fit there.
+    pub failures: Vec<NodeFilterFailure>,
 }
 
-/// Why a pod does not fit on a node, with every resource that is short where resources are why.
+/// Why a pod does not fit on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeFilterFailure {
     /// The node.
     pub node: NodeId,
-    /// Why.
-    pub misfit: FilterFailure,
-    /// Every resource that is short.
+    /// The reason.
+    pub failure: FilterFailure,
+    /// Every resource that is short, if resources are the reason.
     pub shortages: Vec<Shortage>,
 }
 
-/// Why a unit could not be put back: the first pod of the preemptor that would no longer fit.
+/// Why a unit could not be reprieved: the first pod of the preemptor that would no longer fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VictimReason {
     /// The unit.
     pub unit: UnitId,
     /// The pod that would not fit.
     pub pod: PodId,
-    /// Where.
+    /// The node of that pod.
     pub node: NodeId,
-    /// And why.
-    pub misfit: FilterFailure,
-    /// Every resource that would be short, where resources are why; every resource over the limit, where a queue's limit is.
+    /// The filter that fails.
+    pub failure: FilterFailure,
+    /// Every resource that would be short, or over the limit of a queue, if that is the reason.
     pub shortages: Vec<Shortage>,
 }
 
-/// How a resource could be had in a flavor, the worst first.
+/// How a flavor can provide a resource, the worst first. The names are Kueue's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FlavorMode {
-    /// It is more than there could ever be.
+    /// The request exceeds all quota that could ever be available.
     NoFit,
-    /// Somebody would have to go, and nobody may be taken.
+    /// Preemption would be necessary, and the laws allow no victim.
     NoCandidates,
-    /// Somebody at home would have to go.
+    /// A workload in the same queue would be preempted.
     Preempt,
-    /// Only others would have to go.
+    /// Only workloads in other queues would be preempted.
     Reclaim,
-    /// It is there.
+    /// The quota is free.
     Fit,
 }
 
-/// A flavor that was looked at for a pod set.
+/// A flavor that the search tried for a pod set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlavorAttempt {
-    /// Which pod set.
+    /// The index of the pod set.
     pub pod_set: usize,
     /// The flavor.
     pub flavor: FlavorId,
-    /// How its worst resource could be had; `None` where the pods may not use it.
+    /// The mode of its worst resource; `None` if the pods may not use the flavor.
     pub mode: Option<FlavorMode>,
-    /// How far up the queue would borrow.
+    /// The borrowing level.
     pub level: usize,
-    /// Whether it was taken.
+    /// Whether the flavor was chosen.
     pub chosen: bool,
-    /// Every resource that does not fit as things are, and by how much the request, with what earlier pod sets got, exceeds what is
-    /// available.
+    /// Every resource of which too little is available, and the amount by which the request, with that of earlier pod sets, exceeds it.
     pub short: Vec<(QuotaResourceId, i64)>,
 }
 
-/// What of the input a decision may depend on.
+/// The part of the input that a decision may depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decisive {
-    /// By unit.
+    /// By unit: whether the decision may depend on it.
     pub units: Vec<bool>,
-    /// By node. INVARIANT: a node on which a decisive unit runs is decisive.
+    /// By node: whether the decision may depend on it. INVARIANT: a node with a decisive unit is decisive.
     pub nodes: Vec<bool>,
 }
 
-/// Receives each reason at the moment it is found, and ignores what it has no use for. A search that is made several times reports
-/// several times; the last report about a unit counts. A search whose result may be dropped reports to a clone, which replaces the
-/// recorder if the result is kept.
+/// Receives each reason when it is found. A search that is repeated reports again; the last report about a unit counts. A search whose
+/// result may be discarded reports to a clone, which replaces the recorder if the result is used.
 pub(crate) trait Recorder: Clone {
-    /// Whether reports are kept. Work that only an explanation needs is done under this condition.
+    /// Whether reports are kept. Work that only an explanation needs depends on this constant.
     const RECORDS: bool;
 
-    /// No law spares the unit: it may be taken. If it is no victim in the end, it was reprieved, or no set of victims was enough.
+    /// No law spares the unit. If it is no victim in the end, it was reprieved, or no set of victims was enough.
     fn candidate(&mut self, _unit: UnitId) {}
 
     /// The law spares the unit.
     fn spared(&mut self, _unit: UnitId, _law: Law) {}
 
-    /// The unit is reprieved, and taking it instead of the victim would have cost the same.
+    /// The unit is reprieved, and would have cost the same as the victim.
     fn equal_cost(&mut self, _unit: UnitId, _victim: UnitId) {}
 
-    /// Why each victim of the chosen plan could not be reprieved.
+    /// The reasons why the victims of the chosen plan could not be reprieved.
     fn victims(&mut self, _reasons: Vec<VictimReason>) {}
 
-    /// The candidates that were reported so far.
+    /// The candidates reported so far.
     fn candidates(&self) -> Vec<UnitId> {
         Vec::new()
     }
 
-    /// What landing on a node means for a pod.
+    /// The result of a node for a pod.
     fn node(&mut self, _node: NodeId, _result: &Result<Plan, RefusedNode>) {}
 
-    /// What landing in a domain means for a group.
+    /// The result of a domain for a group.
     fn domain(&mut self, _domain: &Domain, _result: &Result<Plan, DomainRefusal>) {}
 
-    /// The plan that is chosen among those reported by nodes or domains, and in what another plan differs from it.
+    /// The plan that is chosen among those reported for nodes or domains, and the difference of another plan from it.
     fn chosen(&mut self, _plan: &Plan, _difference: impl Fn(&Plan) -> Difference) {}
 
-    /// A flavor that was looked at.
-    fn flavor(&mut self, _tried: FlavorAttempt) {}
+    /// A flavor that the search tried.
+    fn flavor(&mut self, _attempt: FlavorAttempt) {}
 
-    /// What the decision may depend on; everything where this is never reported.
+    /// The part of the input that the decision may depend on; all of it if never reported.
     fn decisive(&mut self, _decisive: Decisive) {}
 }
 
@@ -280,7 +279,7 @@ impl Recorder for NoRecorder {
 pub(crate) struct ExplanationRecorder {
     /// By unit: the last report about it.
     units: Vec<Option<UnitReport>>,
-    /// As far as it is known; its units are filled in at the end.
+    /// Complete except for the units, which `finish` adds.
     explanation: Explanation,
     decisive: Option<Decisive>,
 }
@@ -297,8 +296,8 @@ impl ExplanationRecorder {
         Self { units: vec![None; snapshot.n_units()], explanation: Explanation::default(), decisive: None }
     }
 
-    /// The explanation of the outcome that was decided while this recorder listened.
-    pub fn finish(self, snapshot: &Snapshot, ask: &Preemptor, outcome: &Outcome) -> Explanation {
+    /// The explanation of the outcome of the recorded search.
+    pub fn finish(self, snapshot: &Snapshot, preemptor: &Preemptor, outcome: &Outcome) -> Explanation {
         let Self { mut units, mut explanation, decisive } = self;
         let plan = match outcome {
             Outcome::Preempt(plan) => Some(plan),
@@ -306,7 +305,7 @@ impl ExplanationRecorder {
         };
         let mut is_spared = vec![true; units.len()];
         let victims = plan.into_iter().flat_map(|plan| plan.victims.iter().copied());
-        for unit in victims.chain(ask.members.iter().filter_map(|&pod| snapshot.unit_of(pod))) {
+        for unit in victims.chain(preemptor.members.iter().filter_map(|&pod| snapshot.unit_of(pod))) {
             is_spared[unit.index()] = false;
         }
         for unit in snapshot.unit_ids().filter(|unit| is_spared[unit.index()]) {
@@ -362,26 +361,26 @@ impl Recorder for ExplanationRecorder {
     }
 
     fn node(&mut self, node: NodeId, result: &Result<Plan, RefusedNode>) {
-        self.explanation.nodes.push(NodeEntry { node, verdict: PlacementResult::of(result), decisive: true });
+        self.explanation.nodes.push(NodeEntry { node, result: PlacementResult::of(result), decisive: true });
     }
 
     fn domain(&mut self, domain: &Domain, result: &Result<Plan, DomainRefusal>) {
-        let (domain, verdict) = (domain.clone(), PlacementResult::of(result));
-        self.explanation.domains.push(DomainEntry { domain, verdict, decisive: true });
+        let (domain, result) = (domain.clone(), PlacementResult::of(result));
+        self.explanation.domains.push(DomainEntry { domain, result, decisive: true });
     }
 
     fn chosen(&mut self, chosen: &Plan, difference: impl Fn(&Plan) -> Difference) {
-        for NodeEntry { verdict, .. } in &mut self.explanation.nodes {
-            verdict.compare(&difference, |plan| plan.placement == chosen.placement);
+        for NodeEntry { result, .. } in &mut self.explanation.nodes {
+            result.compare(&difference, |plan| plan.placement == chosen.placement);
         }
         let first = chosen.placement.first().map(|&(_, node)| node);
-        for DomainEntry { domain, verdict, .. } in &mut self.explanation.domains {
-            verdict.compare(&difference, |_| first.is_some_and(|node| domain.nodes.contains(&node)));
+        for DomainEntry { domain, result, .. } in &mut self.explanation.domains {
+            result.compare(&difference, |_| first.is_some_and(|node| domain.nodes.contains(&node)));
         }
     }
 
-    fn flavor(&mut self, tried: FlavorAttempt) {
-        self.explanation.flavors.push(tried);
+    fn flavor(&mut self, attempt: FlavorAttempt) {
+        self.explanation.flavors.push(attempt);
     }
 
     fn decisive(&mut self, decisive: Decisive) {

@@ -1,4 +1,5 @@
-//! Does it fit, and where? The preemptor as the search sees it, and the check of one pod on one node.
+//! The first step of a decision: the preemptor as a search reads it, and the check of one pod on one node. `filters` has the checks
+//! themselves.
 
 use std::collections::BTreeMap;
 
@@ -8,52 +9,52 @@ use crate::queues::QueueTree;
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
-/// Who asks.
+/// The id of a preemptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PreemptorId {
     /// One pod.
     Pod(PodId),
     /// A group with its pending pods.
     Group(GroupId),
-    /// A workload that asks for quota.
+    /// A workload that needs quota.
     Workload(WorkloadId),
 }
 
-/// A resource of which there is too little: on a node for a pod, or below a queue's limit.
+/// A resource of which too little is free: on a node for a pod, or below the limit of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortage {
     /// The resource.
     pub resource: ResourceId,
-    /// How much is missing.
+    /// The missing amount.
     pub amount: i64,
-    /// Whether the pod asks for more than the whole node has.
+    /// Whether the pod requests more than the node's total.
     pub beyond: bool,
 }
 
-/// Pod to node, for every pod of the preemptor that is placed.
+/// The node of each pod of the preemptor that is placed.
 pub type Placement = Vec<(PodId, NodeId)>;
 
-/// What the preemptor asks for.
+/// A preemptor: the pods to place, and the properties that laws and filters read.
 #[derive(Clone, Debug)]
 pub struct Preemptor {
-    /// Who asks.
-    pub preemptor: PreemptorId,
-    /// Its pods that need a place, in the order in which they are placed.
+    /// The id of a preemptor.
+    pub id: PreemptorId,
+    /// The pods to place, in the order in which they are placed.
     pub members: Vec<PodId>,
-    /// The job that a pod asks with, under a policy that places jobs whole.
+    /// The job of the pod, under a policy that places jobs as a whole.
     pub job: Option<JobId>,
-    /// How many of them must find one.
+    /// The number of members that must be placed.
     pub needed: usize,
-    /// Its priority when it asks.
+    /// The priority as a preemptor.
     pub priority: Priority,
-    /// The node that it runs on already, for a pod that grows in place.
+    /// The node of a pod that is resized in place.
     pub resizes_on: Option<NodeId>,
-    /// By shape of its pods and by node: whether the node is open to them, where more than the shape decides that.
+    /// By shape and by node: whether the node accepts pods of the shape. Set if more than the shape decides it (Kueue flavors).
     pub open: BTreeMap<ShapeId, Vec<bool>>,
 }
 
 impl Preemptor {
-    /// Reads the preemptor off the snapshot.
+    /// Reads the preemptor from the snapshot.
     pub fn new(snapshot: &Snapshot, preemptor: PreemptorId) -> Self {
         let mut resizes_on = None;
         let (members, needed, priority) = match preemptor {
@@ -75,10 +76,10 @@ impl Preemptor {
                 (members, group.min_count.saturating_sub(running).max(1), group.priority)
             }
         };
-        Self { preemptor, members, job: None, needed, priority, resizes_on, open: BTreeMap::new() }
+        Self { id: preemptor, members, job: None, needed, priority, resizes_on, open: BTreeMap::new() }
     }
 
-    /// A pod with its job: all pods of it that need a place.
+    /// Adds all pending pods of the pod's job.
     pub fn with_job(mut self, snapshot: &Snapshot, pod: PodId) -> Self {
         if let Some(job) = snapshot.pod(pod).job {
             let members = snapshot.job(job).members.iter().copied();
@@ -88,7 +89,7 @@ impl Preemptor {
         self
     }
 
-    /// The shapes of its pods, each once.
+    /// The distinct shapes of its pods.
     pub fn shapes(&self, snapshot: &Snapshot) -> Vec<ShapeId> {
         if self.resizes_on.is_some() {
             return Vec::new(); // only the resource check applies to a pod that stays where it is
@@ -96,7 +97,7 @@ impl Preemptor {
         by_shape(snapshot, &self.members).into_keys().collect()
     }
 
-    /// The what-if in which the question is asked: a pod that grows in place is off its node, so that it is counted once.
+    /// The what-if of the search. A pod that is resized in place is removed from its node, so that it is counted once.
     pub(crate) fn what_if<'s>(&self, snapshot: &'s mut Snapshot) -> WhatIf<'s> {
         let shapes = self.shapes(snapshot);
         let mut what_if = WhatIf::new(snapshot, &shapes);
@@ -106,25 +107,21 @@ impl Preemptor {
         what_if
     }
 
-    /// The pending pods whose nomination holds room on the node against it. (Rule 6 of the pods, rule 15 of the groups.)
-    pub(crate) fn competing_nominees<'a>(
-        &'a self,
-        snapshot: &'a Snapshot,
-        node: NodeId,
-    ) -> impl Iterator<Item = PodId> + 'a {
-        let holds = move |id: PodId| {
+    /// docs/rules/kubernetes-pods.md#p6, docs/rules/kubernetes-groups.md#g15: the pending pods nominated to the node whose resources this
+    /// preemptor may not use.
+    pub(crate) fn competing_nominees(&self, snapshot: &Snapshot, node: NodeId) -> impl Iterator<Item = PodId> {
+        let competes = move |id: PodId| {
             let pod = snapshot.pod(id);
             pod.node.is_none() && pod.priority >= self.priority && !self.members.contains(&id)
         };
-        snapshot.nominees(node).iter().copied().filter(move |&pod| holds(pod))
+        snapshot.nominees(node).iter().copied().filter(move |&pod| competes(pod))
     }
 
-    /// Why the node is closed to the pod whoever runs there.
+    /// The reason why the node does not accept the pod, independent of the other pods on it.
     pub(crate) fn node_failure(&self, snapshot: &Snapshot, pod: PodId, node: NodeId) -> Option<FilterFailure> {
         if let Some(own) = self.resizes_on {
-            return (own != node)
-                .then_some(FilterFailure::NodeSelection)
-                .or((!snapshot.node(node).resize_preempts).then_some(FilterFailure::ResizeDisabled));
+            let disabled = (!snapshot.node(node).resize_preempts).then_some(FilterFailure::ResizeDisabled);
+            return (own != node).then_some(FilterFailure::NodeSelection).or(disabled);
         }
         let shape = snapshot.pod(pod).shape;
         match self.open.get(&shape) {
@@ -132,9 +129,39 @@ impl Preemptor {
             None => node::filter_failure(snapshot, snapshot.shape(shape), node),
         }
     }
+
+    /// The reason why the pod does not fit on the node in the what-if, checked both with and without the competing nominees.
+    pub(crate) fn filter_failure(&self, what_if: &mut WhatIf<'_>, pod: PodId, node: NodeId) -> Option<FilterFailure> {
+        if let Some(failure) = self.node_failure(what_if.snapshot(), pod, node) {
+            return Some(failure);
+        }
+        let check = |what_if: &WhatIf<'_>| filter_failure_without_nominees(what_if, pod, node);
+        if what_if.snapshot().nominees(node).is_empty() {
+            return check(what_if);
+        }
+        self.with_nominees(what_if, node, check).or_else(|| check(what_if))
+    }
+
+    /// Calls `look` with the competing nominees placed on the node.
+    fn with_nominees<T>(&self, what_if: &mut WhatIf<'_>, node: NodeId, look: impl FnOnce(&WhatIf<'_>) -> T) -> T {
+        let nominees: Vec<PodId> = self.competing_nominees(what_if.snapshot(), node).collect();
+        let mark = what_if.mark();
+        for nominee in nominees {
+            what_if.place(nominee, node);
+        }
+        let result = look(what_if);
+        what_if.back_to(mark);
+        result
+    }
+
+    /// Every resource that is short for the pod on the node, with the competing nominees in place. Explanations list all of them; a
+    /// decision needs only the first.
+    pub(crate) fn every_shortage(&self, what_if: &mut WhatIf<'_>, pod: PodId, node: NodeId) -> Vec<Shortage> {
+        self.with_nominees(what_if, node, |what_if| every_shortage_without_nominees(what_if.snapshot(), pod, node))
+    }
 }
 
-/// The shapes of these pods, each with the first pod that has it.
+/// The distinct shapes of these pods, each with the first pod of that shape.
 pub(crate) fn by_shape(snapshot: &Snapshot, pods: &[PodId]) -> BTreeMap<ShapeId, PodId> {
     let mut by_shape = BTreeMap::new();
     for &pod in pods {
@@ -143,57 +170,23 @@ pub(crate) fn by_shape(snapshot: &Snapshot, pods: &[PodId]) -> BTreeMap<ShapeId,
     by_shape
 }
 
-/// Whether a member of a group or job is pending and is placed with it.
+/// Whether a member of a group or job is pending and placed together with the others.
 fn is_to_be_placed(snapshot: &Snapshot, pod: PodId) -> bool {
     let pod = snapshot.pod(pod);
-    pod.node.is_none() && pod.leaving.is_none() && pod.takes_part()
+    pod.node.is_none() && pod.terminating.is_none() && pod.takes_part()
 }
 
-/// Why the pod does not fit on the node as things are in the what-if, if it does not: with the nominees that hold room there, or
-/// without them.
-pub(crate) fn filter_failure(
-    what_if: &mut WhatIf<'_>,
-    ask: &Preemptor,
-    pod: PodId,
-    node: NodeId,
-) -> Option<FilterFailure> {
-    if let Some(closed) = ask.node_failure(what_if.snapshot(), pod, node) {
-        return Some(closed);
-    }
-    if what_if.snapshot().nominees(node).is_empty() {
-        return filter_failure_ignoring_nominations(what_if, pod, node);
-    }
-    let misfit = with_nominees(what_if, ask, node, |what_if| filter_failure_ignoring_nominations(what_if, pod, node));
-    misfit.or_else(|| filter_failure_ignoring_nominations(what_if, pod, node))
-}
-
-/// What `look` returns with the nominees that hold room on the node in place.
-fn with_nominees<T>(what_if: &mut WhatIf<'_>, ask: &Preemptor, node: NodeId, look: impl FnOnce(&WhatIf<'_>) -> T) -> T {
-    let nominees: Vec<PodId> = ask.competing_nominees(what_if.snapshot(), node).collect();
-    let mark = what_if.mark();
-    for nominee in nominees {
-        what_if.place(nominee, node);
-    }
-    let seen = look(what_if);
-    what_if.back_to(mark);
-    seen
-}
-
-/// The same with nobody but those who run there.
-pub(crate) fn filter_failure_ignoring_nominations(
-    what_if: &WhatIf<'_>,
-    pod: PodId,
-    node: NodeId,
-) -> Option<FilterFailure> {
-    let (snapshot, relations) = (what_if.snapshot(), what_if.relations());
+/// Like [`Preemptor::filter_failure`], without the node's own filters and without nominees.
+pub(crate) fn filter_failure_without_nominees(what_if: &WhatIf<'_>, pod: PodId, node: NodeId) -> Option<FilterFailure> {
+    let (snapshot, inter_pod) = (what_if.snapshot(), what_if.inter_pod());
     let shape = snapshot.pod(pod).shape;
-    relations
-        .ports_misfit(snapshot, shape, node)
+    inter_pod
+        .port_conflict(snapshot, shape, node)
         .or_else(|| first_shortage(snapshot, shape, node))
-        .or_else(|| relations.filter_failure(snapshot, shape, node))
+        .or_else(|| inter_pod.filter_failure(snapshot, shape, node))
 }
 
-/// The first resource that is short on the node for one more pod of the shape.
+/// The first resource of which the node has too little free for one more pod of the shape.
 pub(crate) fn first_shortage(snapshot: &Snapshot, shape: ShapeId, node: NodeId) -> Option<FilterFailure> {
     let mut shortages = shortages(snapshot, shape, node);
     let (resource, short) = shortages.next()?;
@@ -202,72 +195,34 @@ pub(crate) fn first_shortage(snapshot: &Snapshot, shape: ShapeId, node: NodeId) 
     Some(FilterFailure::Resource { resource, short, beyond })
 }
 
-/// Whether a pod of the shape asks for more of the resource than the whole node has. The number of pods is no request.
+/// Whether a pod of the shape requests more of the resource than the node's total. The number of pods is not a request.
 fn is_beyond(snapshot: &Snapshot, shape: ShapeId, node: NodeId, resource: ResourceId) -> bool {
-    let at = resource.index();
-    resource != ResourceId::PODS && snapshot.requests(shape)[at] > snapshot.allocatable(node)[at]
+    let index = resource.index();
+    resource != ResourceId::PODS && snapshot.requests(shape)[index] > snapshot.allocatable(node)[index]
 }
 
-/// Every resource that is short where [`misfit`] returned this, counted in the same state and with the same nominees; none
-/// where resources are not the reason. Only explanations need it: a decision needs the first.
-pub(crate) fn every_shortage(
-    what_if: &mut WhatIf<'_>,
-    ask: &Preemptor,
-    pod: PodId,
-    node: NodeId,
-    misfit: FilterFailure,
-) -> Vec<Shortage> {
-    with_nominees(what_if, ask, node, |what_if| every_shortage_beside(what_if.snapshot(), pod, node, misfit))
-}
-
-/// The same for a node that is refused by `misfit`: where a port is why, the resources that are short beside it, too.
-pub(crate) fn shortages_where_refused(
-    what_if: &mut WhatIf<'_>,
-    ask: &Preemptor,
-    pod: PodId,
-    node: NodeId,
-    misfit: FilterFailure,
-) -> Vec<Shortage> {
-    let misfit = match misfit {
-        FilterFailure::Ports => FilterFailure::Resource { resource: ResourceId::PODS, short: 0, beyond: false },
-        misfit => misfit,
-    };
-    every_shortage(what_if, ask, pod, node, misfit)
-}
-
-/// The same for [`misfit_beside`], which counts no nominees.
-pub(crate) fn every_shortage_beside(
-    snapshot: &Snapshot,
-    pod: PodId,
-    node: NodeId,
-    misfit: FilterFailure,
-) -> Vec<Shortage> {
-    let FilterFailure::Resource { .. } = misfit else {
-        return Vec::new();
-    };
+/// Like [`Preemptor::every_shortage`], without nominees.
+pub(crate) fn every_shortage_without_nominees(snapshot: &Snapshot, pod: PodId, node: NodeId) -> Vec<Shortage> {
     let shape = snapshot.pod(pod).shape;
-    let shortage = |(resource, amount)| {
-        let beyond = is_beyond(snapshot, shape, node, resource);
-        Shortage { resource, amount, beyond }
-    };
+    let beyond = |resource| is_beyond(snapshot, shape, node, resource);
+    let shortage = |(resource, amount)| Shortage { resource, amount, beyond: beyond(resource) };
     shortages(snapshot, shape, node).map(shortage).collect()
 }
 
-/// The resources that are short on the node for one more pod of the shape, and by how much. What is not asked for is never short.
-pub(crate) fn shortages(
-    snapshot: &Snapshot,
-    shape: ShapeId,
-    node: NodeId,
-) -> impl Iterator<Item = (ResourceId, i64)> + '_ {
+/// The resources of which the node has too little free for one more pod of the shape, and the missing amounts. A resource that is not
+/// requested is never short.
+pub(crate) fn shortages(snapshot: &Snapshot, shape: ShapeId, node: NodeId) -> impl Iterator<Item = (ResourceId, i64)> {
     let (allocatable, used) = (snapshot.allocatable(node), snapshot.used(node));
-    snapshot.requests(shape).iter().enumerate().filter(|(_, request)| **request > 0).filter_map(move |(at, request)| {
-        let short = request + used[at] - allocatable[at];
-        (short > 0).then_some((ResourceId::new(at), short))
-    })
+    snapshot.requests(shape).iter().enumerate().filter(|(_, request)| **request > 0).filter_map(
+        move |(index, request)| {
+            let short = request + used[index] - allocatable[index];
+            (short > 0).then_some((ResourceId::new(index), short))
+        },
+    )
 }
 
-/// Every resource of which one more such use would take the queue over its ceiling.
-pub(crate) fn shortages_below_ceiling(queues: &QueueTree, queue: QueueId, amounts: &[i64]) -> Vec<Shortage> {
+/// Every resource of which these amounts would take the queue over its limit.
+pub(crate) fn shortages_below_limit(queues: &QueueTree, queue: QueueId, amounts: &[i64]) -> Vec<Shortage> {
     let shortage = |(resource, amount)| Shortage { resource, amount, beyond: false };
-    queues.all_over_ceiling(queue, amounts).map(shortage).collect()
+    queues.all_over_limit(queue, amounts).map(shortage).collect()
 }

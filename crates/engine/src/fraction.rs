@@ -1,33 +1,33 @@
-//! Fractions that are compared exactly, whatever they are written as.
+//! Fractions of integers with exact comparison, so that no decision depends on rounding.
 
 use std::cmp::Ordering;
 
-/// A numerator that is not negative over a denominator that is positive.
+/// A fraction with a non-negative numerator and a positive denominator.
 #[derive(Clone, Copy, Debug)]
 pub struct Fraction {
-    /// What is above the line.
+    /// The numerator.
     pub numerator: i128,
-    /// What is below it.
+    /// The denominator.
     pub denominator: i128,
 }
 
 impl Fraction {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self { numerator: 0, denominator: 1 };
 }
 
 impl Ord for Fraction {
-    /// Compares `a/b` with `c/d` by cross-multiplication, and where the numbers are too large for that by whole parts first, then the
-    /// remainders the other way round.
+    /// Compares `a/b` with `c/d` by cross-multiplication or, if that overflows, by integer parts and then by the reciprocals of the
+    /// remainders.
     fn cmp(&self, other: &Self) -> Ordering {
         let (mut a, mut b, mut c, mut d) = (self.numerator, self.denominator, other.numerator, other.denominator);
-        if let (Some(one), Some(other)) = (a.checked_mul(d), c.checked_mul(b)) {
-            return one.cmp(&other);
+        if let (Some(own_product), Some(other_product)) = (a.checked_mul(d), c.checked_mul(b)) {
+            return own_product.cmp(&other_product);
         }
         loop {
-            let (whole, other) = (a / b, c / d);
-            if whole != other {
-                return whole.cmp(&other);
+            let (whole, other_whole) = (a / b, c / d);
+            if whole != other_whole {
+                return whole.cmp(&other_whole);
             }
             (a, c) = (a % b, c % d);
             if a == 0 || c == 0 {

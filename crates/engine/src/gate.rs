@@ -1,23 +1,24 @@
-//! May it preempt at all, now?
+//! The second step of a decision under policy Kubernetes: whether the preemptor may preempt now. The other policies have gates of their
+//! own.
 
-use crate::fit::{self, Preemptor, PreemptorId};
+use crate::fit::{Preemptor, PreemptorId};
 use crate::ids::NodeId;
 use crate::laws::{Law, in_progress, never};
 use crate::what_if::WhatIf;
 
-/// The law by which the preemptor may not preempt now, if there is one.
-pub(crate) fn gate(what_if: &mut WhatIf<'_>, ask: &Preemptor) -> Option<Law> {
-    never::refuses(what_if.snapshot(), ask).or_else(|| {
-        let nodes = nominated_nodes(what_if, ask);
-        in_progress::refuses(what_if.snapshot(), ask, nodes)
+/// The law by which the preemptor may not preempt now.
+pub(crate) fn gate(what_if: &mut WhatIf<'_>, preemptor: &Preemptor) -> Option<Law> {
+    never::refuses(what_if.snapshot(), preemptor).or_else(|| {
+        let nodes = nominated_nodes(what_if, preemptor);
+        in_progress::refuses(what_if.snapshot(), preemptor, nodes)
     })
 }
 
-/// The nodes it is nominated to; for a pod only if taking pods away there could still help.
-fn nominated_nodes(what_if: &mut WhatIf<'_>, ask: &Preemptor) -> Vec<NodeId> {
-    let mut nodes: Vec<NodeId> = ask.members.iter().filter_map(|&pod| what_if.snapshot().pod(pod).nominated).collect();
-    if let PreemptorId::Pod(pod) = ask.preemptor {
-        nodes.retain(|&node| fit::filter_failure(what_if, ask, pod, node).is_none_or(|misfit| misfit.resolvable()));
+/// The nominated nodes; for a pod only those where evicting pods could still help.
+fn nominated_nodes(what_if: &mut WhatIf<'_>, preemptor: &Preemptor) -> Vec<NodeId> {
+    let mut nodes: Vec<_> = preemptor.members.iter().filter_map(|&pod| what_if.snapshot().pod(pod).nominated).collect();
+    if let PreemptorId::Pod(pod) = preemptor.id {
+        nodes.retain(|&node| preemptor.filter_failure(what_if, pod, node).is_none_or(|failure| failure.resolvable()));
     }
     nodes.sort_unstable();
     nodes.dedup();

@@ -1,4 +1,4 @@
-//! Dense numbers that stand for names. They are given out once, by whoever builds the snapshot; names come back only for output.
+//! Dense numbers that replace names. `loader` assigns them once and turns them back into names for output.
 
 macro_rules! id {
     ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
@@ -11,7 +11,7 @@ macro_rules! id {
             pub fn new(index: usize) -> Self {
                 Self(u32::try_from(index).expect("a cluster has fewer than 2^32 of anything"))
             }
-            /// Where the item stands in its table.
+            /// The index of the item in its table.
             pub fn index(self) -> usize {
                 self.0 as usize
             }
@@ -24,11 +24,11 @@ id! {
     NodeId,
     /// A pod, bound or pending.
     PodId,
-    /// What is preempted whole: a pod, or all running pods of a group.
+    /// A unit of preemption: a pod, all running pods of a group, or an admitted workload.
     UnitId,
     /// A group of pods that are scheduled together.
     GroupId,
-    /// What filters read of a pod; pods made from one template share it.
+    /// A shape: the part of a pod that filters read.
     ShapeId,
     /// A disruption budget.
     BudgetId,
@@ -38,41 +38,41 @@ id! {
     NamespaceId,
     /// A label's key.
     KeyId,
-    /// A label's value, a taint's value, or a node's name where a selector asks for it.
+    /// The value of a label or taint, or the name of a node in `matchFields`.
     ValueId,
     /// A node label that divides the cluster into domains.
     TopologyId,
-    /// An account in the quota tree.
+    /// A queue of the quota tree.
     QueueId,
     /// A workload, admitted or pending. The order of ids is the order of namespaces, then names.
     WorkloadId,
     /// A resource flavor.
     FlavorId,
-    /// A resource that quota is about.
+    /// A resource that has quota.
     QuotaResourceId,
-    /// A flavor and a resource: what quota is counted in.
+    /// A pair of a flavor and a resource, for which quota is counted.
     FlavorResourceId,
-    /// A job: pods that are placed all or not at all.
+    /// A job: its pods are placed together or not at all.
     JobId,
     /// An application: pods that belong together in one queue.
     ApplicationId,
-    /// A text that no decision reads: it is handed through to the explanation.
+    /// A text that only explanations contain.
     TextId,
 }
 
 impl ResourceId {
-    /// The number of pods, which Kubernetes counts as a resource of the node.
+    /// The number of pods, which Kubernetes counts as a resource of a node.
     pub const PODS: Self = Self(0);
 }
 
-/// A priority as Kubernetes has it: higher matters more.
+/// A priority of Kubernetes; higher is more important.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Priority(pub i32);
 
-/// A share under fair sharing, in thousandths, rounded down.
+/// A share under fair sharing in thousandths, rounded down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShareMilli {
-    /// A share of a queue that has a weight, or that borrows nothing.
+    /// The share of a queue that has a weight or does not borrow.
     Finite(i128),
     /// The queue borrows and has no weight.
     Infinite,
@@ -83,8 +83,8 @@ pub enum ShareMilli {
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// The start of what has not started: it counts as the youngest.
-    pub const NOT_YET: Self = Self(i64::MAX);
+    /// The start time of a pod that has not started; it counts as the youngest.
+    pub const NOT_STARTED: Self = Self(i64::MAX);
 
     /// This many microseconds later; the sum saturates.
     pub fn plus_micros(self, micros: i64) -> Self {

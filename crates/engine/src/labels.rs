@@ -2,56 +2,56 @@
 
 use crate::ids::{KeyId, ValueId};
 
-/// The labels of one object, sorted by key; a key stands once.
+/// The labels of one object, sorted by key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Labels(Vec<(KeyId, ValueId)>);
 
 impl Labels {
-    /// Sorts the pairs. INVARIANT: no key stands twice; they come from a map.
+    /// Sorts the pairs. INVARIANT: each key occurs once, because the pairs come from a map.
     pub fn new(mut pairs: Vec<(KeyId, ValueId)>) -> Self {
         pairs.sort_unstable();
         Self(pairs)
     }
 
-    /// The value under `key`.
+    /// The value of `key`.
     pub fn get(&self, key: KeyId) -> Option<ValueId> {
-        self.0.binary_search_by_key(&key, |pair| pair.0).ok().map(|at| self.0[at].1)
+        self.0.binary_search_by_key(&key, |pair| pair.0).ok().map(|index| self.0[index].1)
     }
 
-    /// Whether there are none.
+    /// Whether there are no labels.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// One demand on the value under a key.
+/// A requirement on the value of a key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Requirement {
-    /// The label it looks at.
+    /// The key.
     pub key: KeyId,
-    /// What it asks of the value.
+    /// The condition on the value.
     pub operator: Operator,
 }
 
-/// What a requirement asks of the value under its key.
+/// The condition on the value of a key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operator {
-    /// It is one of these.
+    /// The value is one of these.
     In(Vec<ValueId>),
-    /// It is none of these, or missing.
+    /// The value is none of these, or missing.
     NotIn(Vec<ValueId>),
-    /// It is there.
+    /// The key exists.
     Exists,
-    /// It is not there.
+    /// The key does not exist.
     DoesNotExist,
-    /// It is a whole number above this.
+    /// The value is an integer above this.
     Above(i64),
-    /// It is a whole number below this.
+    /// The value is an integer below this.
     Below(i64),
 }
 
 impl Requirement {
-    /// Whether `labels` meet it. `numbers` gives the whole number that a value spells, if it does.
+    /// Whether `labels` meet the requirement. `numbers` has, by value, the integer that it spells.
     pub fn matches(&self, labels: &Labels, numbers: &[Option<i64>]) -> bool {
         let value = labels.get(self.key);
         let number = || value.and_then(|value| numbers[value.index()]);
@@ -69,14 +69,14 @@ impl Requirement {
 /// A label selector over pods.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Selector {
-    /// No selector was given: it matches no pod.
+    /// No selector is set: no pod matches.
     Nothing,
-    /// All of these hold; with none, every pod matches.
+    /// All requirements hold; without any, every pod matches.
     All(Vec<Requirement>),
 }
 
 impl Selector {
-    /// Whether a pod with these labels is selected.
+    /// Whether a pod with these labels matches.
     pub fn matches(&self, labels: &Labels) -> bool {
         match self {
             Self::Nothing => false,
@@ -84,7 +84,7 @@ impl Selector {
         }
     }
 
-    /// Whether it was given but demands nothing.
+    /// Whether the selector is set but has no requirements.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::All(requirements) if requirements.is_empty())
     }

@@ -1,8 +1,9 @@
-//! Decides who must yield so that an urgent unit can run: the smallest, cheapest, lawful set of victims, never a part of what only
-//! works whole, and nothing at all unless the whole preemptor is known to fit.
+//! Decides preemption: the smallest and cheapest set of victims that the policy's laws allow, never part of an all-or-nothing group, and
+//! none at all unless the whole preemptor then fits.
 //!
-//! Pure: no I/O, no clock (now is an input), no randomness, no strings. Same input, same decision, on every machine. The steps of
-//! a decision are files: [`mod@fit`], `gate`, `candidates`, [`domains`], `reprieve`, [`choose`], and [`explanation`].
+//! The crate is pure: no I/O, no clock (the time is an argument), no randomness, no strings. The same input gives the same decision on
+//! every machine. `loader` builds the [`snapshot::Snapshot`]; [`decide`] runs the steps of a decision, each in a file: [`mod@fit`], `gate`,
+//! `candidates`, [`domains`], `reprieve`, [`choose`], [`explanation`]; `report` turns the result into text.
 
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same input, same decision, on every machine")]

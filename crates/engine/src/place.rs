@@ -1,6 +1,6 @@
-//! Where do the members of a group go? One after the other, each on the node of its domain where it costs least: where it takes
-//! nobody, then where it takes the least important. A unit that an earlier member takes, or that is paid for otherwise, costs the
-//! later ones nothing.
+//! Places the members of a group or workload one after the other, each on the node where it costs least: first where no unit must be taken,
+//! then where the least important units must be. A unit that an earlier member takes, or that is already paid for, costs later members
+//! nothing.
 
 use std::collections::BTreeSet;
 
@@ -11,32 +11,32 @@ use crate::ids::{NodeId, PodId, ShapeId, UnitId};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
-/// Places as many members as fit on these nodes, in the what-if, from which the candidates are gone. Where members differ, mind no
-/// other pod, and too few fit in their own order, the most demanding go first.
+/// Places as many members as fit on these nodes in the what-if, from which the `removed` candidates are removed. If too few fit in their own
+/// order, the members differ and no inter-pod constraint applies, it tries again with the largest requests first.
 pub(crate) fn place(
     what_if: &mut WhatIf<'_>,
-    ask: &Preemptor,
+    preemptor: &Preemptor,
     nodes: &[NodeId],
-    gone: &[Candidate],
+    removed: &[Candidate],
     paid: &[UnitId],
 ) -> Placement {
     let mark = what_if.mark();
-    let placer = Placer::new(what_if.snapshot(), ask, nodes, gone, paid);
-    let placement = place_in_order(what_if, placer, &ask.members);
-    let order_matters = ask.shapes(what_if.snapshot()).len() > 1 && what_if.relations().is_empty();
-    if placement.len() >= ask.needed || !order_matters {
+    let placer = Placer::new(what_if.snapshot(), preemptor, nodes, removed, paid);
+    let placement = place_in_order(what_if, placer, &preemptor.members);
+    let order_matters = preemptor.shapes(what_if.snapshot()).len() > 1 && what_if.inter_pod().is_empty();
+    if placement.len() >= preemptor.needed || !order_matters {
         return placement;
     }
     what_if.back_to(mark);
     let snapshot = what_if.snapshot();
-    let mut demanding = ask.members.clone();
-    let demand = |&pod: &PodId| {
+    let mut by_size = preemptor.members.clone();
+    let size = |&pod: &PodId| {
         let requests = snapshot.requests(snapshot.pod(pod).shape).iter().rev().copied().collect();
         (std::cmp::Reverse::<Vec<i64>>(requests), snapshot.pod(pod).rank)
     };
-    demanding.sort_by_cached_key(demand);
-    let placer = Placer::new(snapshot, ask, nodes, gone, paid);
-    let mut placement = place_in_order(what_if, placer, &demanding);
+    by_size.sort_by_cached_key(size);
+    let placer = Placer::new(snapshot, preemptor, nodes, removed, paid);
+    let mut placement = place_in_order(what_if, placer, &by_size);
     placement.sort_unstable_by_key(|&(pod, _)| what_if.snapshot().pod(pod).rank);
     placement
 }
@@ -46,64 +46,70 @@ fn place_in_order(what_if: &mut WhatIf<'_>, mut placer: Placer<'_>, members: &[P
     for &pod in members {
         if let Some(node) = placer.node_for(what_if, pod) {
             what_if.place(pod, node);
-            placer.placed(what_if.snapshot(), pod, node);
+            placer.record_placed(what_if.snapshot(), pod, node);
             placement.push((pod, node));
         }
     }
     placement
 }
 
-/// What each node would cost next, for each shape among the members.
+/// The cost of the next member on each node, for each shape among the members.
 struct Placer<'a> {
-    ask: &'a Preemptor,
-    /// By unit: what taking it means.
-    standing: Vec<UnitState>,
-    /// Whether any candidate would be taken against a budget.
+    preemptor: &'a Preemptor,
+    /// By unit: its state.
+    states: Vec<UnitState>,
+    /// Whether any candidate violates a budget.
     violations: bool,
-    menus: Vec<NodeRanking>,
+    rankings: Vec<NodeRanking>,
 }
 
-/// How a unit stands while members are being placed.
+/// The state of a unit while members are placed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum UnitState {
-    /// It stays where it is.
+    /// The unit stays.
     Stays,
-    /// It is gone, and may come back; so many of its pods would be taken against a budget.
-    Gone { violations: usize },
-    /// It is taken in any case.
+    /// The unit is removed and may be reprieved; `violations` is the number of its pods that violate a budget.
+    Removed { violations: usize },
+    /// The unit is a victim in any case.
     Taken,
 }
 
-/// The nodes that are open to one shape, the cheapest first.
+/// The nodes that accept one shape, the cheapest first.
 struct NodeRanking {
     shape: ShapeId,
-    /// By node: its cost, if a pod of the shape fits there.
+    /// By node: its cost; `None` if a pod of the shape does not fit.
     costs: Vec<Option<Cost>>,
     open: Vec<bool>,
     order: BTreeSet<(Cost, NodeId)>,
 }
 
 impl<'a> Placer<'a> {
-    fn new(snapshot: &Snapshot, ask: &'a Preemptor, nodes: &[NodeId], gone: &[Candidate], paid: &[UnitId]) -> Self {
-        let mut standing = vec![UnitState::Stays; snapshot.n_units()];
-        for &Candidate { unit, violations } in gone {
-            standing[unit.index()] = UnitState::Gone { violations };
+    fn new(
+        snapshot: &Snapshot,
+        preemptor: &'a Preemptor,
+        nodes: &[NodeId],
+        removed: &[Candidate],
+        paid: &[UnitId],
+    ) -> Self {
+        let mut states = vec![UnitState::Stays; snapshot.n_units()];
+        for &Candidate { unit, violations } in removed {
+            states[unit.index()] = UnitState::Removed { violations };
         }
         for unit in paid {
-            standing[unit.index()] = UnitState::Taken;
+            states[unit.index()] = UnitState::Taken;
         }
         let mut placer = Self {
-            ask,
-            standing,
-            violations: gone.iter().any(|candidate| candidate.violations > 0),
-            menus: Vec::new(),
+            preemptor,
+            states,
+            violations: removed.iter().any(|candidate| candidate.violations > 0),
+            rankings: Vec::new(),
         };
-        for (shape, pod) in fit::by_shape(snapshot, &ask.members) {
+        for (shape, pod) in fit::by_shape(snapshot, &preemptor.members) {
             let mut open = vec![false; snapshot.node_ids().len()];
             for &node in nodes {
-                open[node.index()] = ask.node_failure(snapshot, pod, node).is_none();
+                open[node.index()] = preemptor.node_failure(snapshot, pod, node).is_none();
             }
-            placer.menus.push(NodeRanking { shape, costs: vec![None; open.len()], open, order: BTreeSet::new() });
+            placer.rankings.push(NodeRanking { shape, costs: vec![None; open.len()], open, order: BTreeSet::new() });
         }
         for &node in nodes {
             placer.refresh(snapshot, node);
@@ -111,34 +117,34 @@ impl<'a> Placer<'a> {
         placer
     }
 
-    /// The node where the pod goes: the one it is nominated to, if it fits there, else the cheapest where it fits.
+    /// The nominated node if the pod fits there, else the cheapest node where it fits.
     fn node_for(&self, what_if: &mut WhatIf<'_>, pod: PodId) -> Option<NodeId> {
         let member = what_if.snapshot().pod(pod);
-        let (menu, nominated) = (self.menu(member.shape), member.nominated);
+        let (ranking, nominated) = (self.ranking(member.shape), member.nominated);
         if let Some(node) = nominated
-            && menu.costs[node.index()].is_some()
-            && fit::filter_failure(what_if, self.ask, pod, node).is_none()
+            && ranking.costs[node.index()].is_some()
+            && self.preemptor.filter_failure(what_if, pod, node).is_none()
         {
             return Some(node);
         }
-        let resources_alone = what_if.relations().is_empty();
+        let resources_alone = what_if.inter_pod().is_empty();
         let fits = |&&(_, node): &&(Cost, NodeId)| {
-            resources_alone || fit::filter_failure(what_if, self.ask, pod, node).is_none()
+            resources_alone || self.preemptor.filter_failure(what_if, pod, node).is_none()
         };
-        menu.order.iter().find(fits).map(|&(_, node)| node)
+        ranking.order.iter().find(fits).map(|&(_, node)| node)
     }
 
-    fn menu(&self, shape: ShapeId) -> &NodeRanking {
-        self.menus.iter().find(|menu| menu.shape == shape).expect("every member's shape has a menu")
+    fn ranking(&self, shape: ShapeId) -> &NodeRanking {
+        self.rankings.iter().find(|ranking| ranking.shape == shape).expect("every member's shape has a ranking")
     }
 
-    /// Whom the pod takes on its node is taken for all; the nodes that this touches are reckoned anew.
-    fn placed(&mut self, snapshot: &Snapshot, pod: PodId, node: NodeId) {
+    /// Records a placed pod: the units that it takes are victims for all members, and the costs of the nodes concerned are computed again.
+    fn record_placed(&mut self, snapshot: &Snapshot, pod: PodId, node: NodeId) {
         let shape = snapshot.pod(pod).shape;
-        let taken = self.taken_on(snapshot, shape, node, true);
+        let victims = self.victims(snapshot, shape, node, true);
         let mut touched = vec![node];
-        for (unit, _) in taken.unwrap_or_default() {
-            self.standing[unit.index()] = UnitState::Taken;
+        for Candidate { unit, .. } in victims.unwrap_or_default() {
+            self.states[unit.index()] = UnitState::Taken;
             touched.extend(snapshot.unit(unit).pods.iter().filter_map(|&pod| snapshot.bound_node(pod)));
         }
         touched.sort_unstable();
@@ -149,10 +155,10 @@ impl<'a> Placer<'a> {
     }
 
     fn refresh(&mut self, snapshot: &Snapshot, node: NodeId) {
-        for at in 0..self.menus.len() {
-            let NodeRanking { shape, open, .. } = &self.menus[at];
+        for index in 0..self.rankings.len() {
+            let NodeRanking { shape, open, .. } = &self.rankings[index];
             let cost = if open[node.index()] { self.cost_on(snapshot, *shape, node) } else { None };
-            let NodeRanking { costs, order, .. } = &mut self.menus[at];
+            let NodeRanking { costs, order, .. } = &mut self.rankings[index];
             let before = std::mem::replace(&mut costs[node.index()], cost);
             if let Some(before) = before {
                 order.remove(&(before, node));
@@ -163,58 +169,50 @@ impl<'a> Placer<'a> {
 
     fn cost_on(&self, snapshot: &Snapshot, shape: ShapeId, node: NodeId) -> Option<Cost> {
         let mut cost = Cost::NOTHING;
-        for (unit, violations) in self.taken_on(snapshot, shape, node, false)? {
+        for Candidate { unit, violations } in self.victims(snapshot, shape, node, false)? {
             cost.add(snapshot, unit, violations);
         }
         Some(cost)
     }
 
-    /// The units that a pod of the shape takes on the node, as far as resources tell; `None` where it does not fit even with all of
-    /// them gone. `placed` says that the pod stands there already.
-    fn taken_on(
-        &self,
-        snapshot: &Snapshot,
-        shape: ShapeId,
-        node: NodeId,
-        placed: bool,
-    ) -> Option<Vec<(UnitId, usize)>> {
-        let wants: Vec<(usize, i64)> =
-            snapshot.requests(shape).iter().copied().enumerate().filter(|want| want.1 > 0).collect();
+    /// The units that a pod of the shape takes on the node, by resources alone; `None` if it does not fit even without all candidates.
+    /// `placed` means that the pod is already on the node.
+    fn victims(&self, snapshot: &Snapshot, shape: ShapeId, node: NodeId, placed: bool) -> Option<Vec<Candidate>> {
+        let requested: Vec<(usize, i64)> =
+            snapshot.requests(shape).iter().copied().enumerate().filter(|(_, request)| *request > 0).collect();
         let (allocatable, used) = (snapshot.allocatable(node), snapshot.used(node));
-        let mut slack: Vec<i64> = wants
+        let mut slack: Vec<i64> = requested
             .iter()
             .map(|&(resource, request)| {
                 let request = if placed { 0 } else { request };
                 allocatable[resource] - used[resource] - request
             })
             .collect();
-        for nominee in self.ask.competing_nominees(snapshot, node) {
+        for nominee in self.preemptor.competing_nominees(snapshot, node) {
             let requests = snapshot.requests(snapshot.pod(nominee).shape);
-            for (slack, &(resource, _)) in slack.iter_mut().zip(&wants) {
+            for (slack, &(resource, _)) in slack.iter_mut().zip(&requested) {
                 *slack -= requests[resource];
             }
         }
         if slack.iter().any(|&slack| slack < 0) {
             return None;
         }
-        let mut taken = Vec::new();
+        let mut victims = Vec::new();
         let mut pass = |violating: bool| {
-            for slots in snapshot.bound_pods(node).chunk_by(|one, other| one.unit == other.unit) {
-                let unit = slots[0].unit;
-                let UnitState::Gone { violations } = self.standing[unit.index()] else {
-                    continue;
-                };
+            for pods in snapshot.bound_pods(node).chunk_by(|a, b| a.unit == b.unit) {
+                let unit = pods[0].unit;
+                let UnitState::Removed { violations } = self.states[unit.index()] else { continue };
                 if (violations > 0) != violating {
                     continue;
                 }
                 let request =
-                    |resource: usize| slots.iter().map(|slot| snapshot.requests(slot.shape)[resource]).sum::<i64>();
-                if slack.iter().zip(&wants).all(|(&slack, &(resource, _))| request(resource) <= slack) {
-                    for (slack, &(resource, _)) in slack.iter_mut().zip(&wants) {
+                    |resource: usize| pods.iter().map(|bound| snapshot.requests(bound.shape)[resource]).sum::<i64>();
+                if slack.iter().zip(&requested).all(|(&slack, &(resource, _))| request(resource) <= slack) {
+                    for (slack, &(resource, _)) in slack.iter_mut().zip(&requested) {
                         *slack -= request(resource);
                     }
                 } else {
-                    taken.push((unit, violations));
+                    victims.push(Candidate { unit, violations });
                 }
             }
         };
@@ -222,6 +220,6 @@ impl<'a> Placer<'a> {
             pass(true);
         }
         pass(false);
-        Some(taken)
+        Some(victims)
     }
 }

@@ -1,23 +1,24 @@
-//! Take all, then reprieve: every candidate is gone, the preemptor has its places; now one candidate after the other is put back
-//! and stays if every pod of the preemptor still fits where it was placed. Who must go is a victim.
+//! The search "take all, then reprieve": all candidates are removed and the preemptor is placed. Each candidate is then put back and stays
+//! if every pod of the preemptor still fits where it was placed; a candidate that cannot stay is a victim. Policies Kubernetes and
+//! Koordinator use it.
 
 use crate::candidates::Candidate;
 use crate::explanation::VictimReason;
 use crate::filters::FilterFailure;
-use crate::fit::{self, Placement, Preemptor};
+use crate::fit::{Placement, Preemptor};
 use crate::ids::{NodeId, PodId, UnitId};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
-/// Where reasons are kept, if somebody wants them: deciding does not pay for explaining.
+/// Receives the reason for each victim; `None` if no explanation is wanted, so that a decision does not pay for one.
 pub(crate) type VictimReasons<'r> = Option<&'r mut Vec<VictimReason>>;
 
-/// A placement that must stand while candidates come back.
+/// A placement that must stay valid while candidates are put back.
 pub(crate) struct ReprieveTrial<'t, 's> {
     what_if: &'t mut WhatIf<'s>,
-    ask: &'t Preemptor,
+    preemptor: &'t Preemptor,
     placement: &'t Placement,
-    /// By node.
+    /// Sorted by node.
     hosts: Vec<HostNode>,
     reasons: VictimReasons<'t>,
 }
@@ -25,15 +26,15 @@ pub(crate) struct ReprieveTrial<'t, 's> {
 /// A node with pods of the preemptor.
 struct HostNode {
     node: NodeId,
-    /// How much of each resource that they ask for may be in use there.
+    /// By requested resource: the amount that may be in use on the node.
     limits: Vec<(usize, i64)>,
 }
 
 impl<'t, 's> ReprieveTrial<'t, 's> {
-    /// The candidates are gone from the what-if, and the placement is made in it.
+    /// Requires a what-if from which the candidates are removed and in which the placement is made.
     pub fn new(
         what_if: &'t mut WhatIf<'s>,
-        ask: &'t Preemptor,
+        preemptor: &'t Preemptor,
         placement: &'t Placement,
         reasons: VictimReasons<'t>,
     ) -> Self {
@@ -43,8 +44,8 @@ impl<'t, 's> ReprieveTrial<'t, 's> {
         nodes.dedup();
         let mut hosts: Vec<HostNode> = nodes.into_iter().map(|node| HostNode { node, limits: Vec::new() }).collect();
         for &(pod, node) in placement {
-            let at = hosts.partition_point(|host| host.node < node);
-            let limits = &mut hosts[at].limits;
+            let index = hosts.partition_point(|host| host.node < node);
+            let limits = &mut hosts[index].limits;
             for (resource, &request) in snapshot.requests(snapshot.pod(pod).shape).iter().enumerate() {
                 if request > 0 && limits.iter().all(|(known, _)| *known != resource) {
                     limits.push((resource, snapshot.allocatable(node)[resource]));
@@ -52,44 +53,44 @@ impl<'t, 's> ReprieveTrial<'t, 's> {
             }
         }
         for host in &mut hosts {
-            for nominee in ask.competing_nominees(snapshot, host.node) {
+            for nominee in preemptor.competing_nominees(snapshot, host.node) {
                 let requests = snapshot.requests(snapshot.pod(nominee).shape);
                 for (resource, limit) in &mut host.limits {
                     *limit -= requests[*resource];
                 }
             }
         }
-        Self { what_if, ask, placement, hosts, reasons }
+        Self { what_if, preemptor, placement, hosts, reasons }
     }
 
-    /// The cluster with those who came back.
+    /// The snapshot with the candidates that were put back.
     pub fn snapshot(&self) -> &Snapshot {
         self.what_if.snapshot()
     }
 
-    /// Keeps a reason that is not about places, if somebody wants it.
-    pub fn keep(&mut self, reason: impl FnOnce(&Snapshot) -> VictimReason) {
+    /// Records a reason other than a filter failure.
+    pub fn record(&mut self, reason: impl FnOnce(&Snapshot) -> VictimReason) {
         if let Some(reasons) = &mut self.reasons {
             reasons.push(reason(self.what_if.snapshot()));
         }
     }
 
-    /// Those who cannot be put back: budget violations are tried first, then the others, each by importance. What can be put back
-    /// is back in the what-if. (Rule 15 of the pods, rule 9 of the groups.)
+    /// docs/rules/kubernetes-pods.md#p15, docs/rules/kubernetes-groups.md#g9: puts candidates back, first those that violate a budget, each
+    /// class by importance. Returns the candidates that cannot be put back.
     pub fn reprieve(&mut self, candidates: &[Candidate]) -> Vec<Candidate> {
         let (violating, others): (Vec<Candidate>, Vec<Candidate>) =
             candidates.iter().partition(|candidate| candidate.violations > 0);
         violating.into_iter().chain(others).filter(|candidate| !self.put_back(candidate.unit)).collect()
     }
 
-    /// Puts a unit back if the placement stands with it.
+    /// Puts a unit back if the placement stays valid, and returns whether it did.
     pub fn put_back(&mut self, unit: UnitId) -> bool {
         let snapshot = self.what_if.snapshot();
-        let elsewhere_matters = !self.what_if.relations().is_empty();
-        let homes = |&pod: &PodId| (pod, snapshot.bound_node(pod).expect("a candidate is bound"));
-        let pods = snapshot.unit(unit).pods.iter().map(homes);
+        let has_constraints = !self.what_if.inter_pod().is_empty();
+        let with_node = |&pod: &PodId| (pod, snapshot.bound_node(pod).expect("a candidate is bound"));
+        let pods = snapshot.unit(unit).pods.iter().map(with_node);
         let pods: Vec<(PodId, NodeId)> =
-            pods.filter(|&(_, node)| elsewhere_matters || self.host(node).is_some()).collect();
+            pods.filter(|&(_, node)| has_constraints || self.host(node).is_some()).collect();
         self.return_pods(unit, &pods)
     }
 
@@ -98,67 +99,58 @@ impl<'t, 's> ReprieveTrial<'t, 's> {
         for &(pod, node) in pods {
             self.what_if.place(pod, node);
         }
-        let stands = pods.iter().all(|&(_, node)| self.has_room(node)) && (!self.disturbs(pods) || self.stands());
-        if !stands {
-            if let Some(reasons) = &mut self.reasons {
-                let ask = self.ask;
-                let reason = first_misfit(self.what_if, ask, self.placement, |what_if, pod, node, misfit| {
-                    let shortages = fit::every_shortage(what_if, ask, pod, node, misfit);
-                    VictimReason { unit, pod, node, misfit, shortages }
-                });
-                reasons.extend(reason);
+        let fits = pods.iter().all(|&(_, node)| self.fits_within_limits(node))
+            && (!self.may_disturb(pods) || self.first_failure(unit).is_none());
+        if !fits {
+            if self.reasons.is_some() {
+                let reason = self.first_failure(unit);
+                self.reasons.as_deref_mut().expect("reasons are recorded").extend(reason);
             }
             self.what_if.back_to(mark);
         }
-        stands
+        fits
     }
 
-    /// Puts one pod back where it was if the placement stands with it; where it does not, its unit's reason is kept.
+    /// Puts one pod back on its node if the placement stays valid, else records the reason for its unit.
     pub fn return_pod(&mut self, unit: UnitId, pod: PodId) -> bool {
         debug_assert!(self.what_if.snapshot().unit(unit).pods.contains(&pod));
-        let home = self.what_if.snapshot().bound_node(pod).expect("a candidate is bound");
-        self.return_pods(unit, &[(pod, home)])
+        let node = self.what_if.snapshot().bound_node(pod).expect("a candidate is bound");
+        self.return_pods(unit, &[(pod, node)])
     }
 
     fn host(&self, node: NodeId) -> Option<&HostNode> {
-        self.hosts.binary_search_by_key(&node, |host| host.node).ok().map(|at| &self.hosts[at])
+        self.hosts.binary_search_by_key(&node, |host| host.node).ok().map(|index| &self.hosts[index])
     }
 
-    fn has_room(&self, node: NodeId) -> bool {
-        let Some(host) = self.host(node) else {
-            return true;
-        };
+    fn fits_within_limits(&self, node: NodeId) -> bool {
+        let Some(host) = self.host(node) else { return true };
         let used = self.what_if.snapshot().used(node);
         host.limits.iter().all(|&(resource, limit)| used[resource] <= limit)
     }
 
-    fn disturbs(&self, pods: &[(PodId, NodeId)]) -> bool {
-        let relations = self.what_if.relations();
-        pods.iter().any(|&(pod, _)| relations.may_disturb(self.what_if.snapshot().pod(pod).shape))
+    fn may_disturb(&self, pods: &[(PodId, NodeId)]) -> bool {
+        let inter_pod = self.what_if.inter_pod();
+        pods.iter().any(|&(pod, _)| inter_pod.may_disturb(self.what_if.snapshot().pod(pod).shape))
     }
 
-    fn stands(&mut self) -> bool {
-        first_misfit(self.what_if, self.ask, self.placement, |_, _, _, _| ()).is_none()
+    /// The first pod of the placement that does not fit on its node, with the earlier pods placed and the later ones absent, as the
+    /// reason for taking the unit.
+    fn first_failure(&mut self, unit: UnitId) -> Option<VictimReason> {
+        let Self { what_if, preemptor, placement, reasons, .. } = self;
+        let mark = what_if.mark();
+        for &(pod, _) in *placement {
+            what_if.remove(pod);
+        }
+        let first = placement.iter().find_map(|&(pod, node)| {
+            let reason = preemptor.filter_failure(what_if, pod, node).map(|failure| {
+                let lists = reasons.is_some() && matches!(failure, FilterFailure::Resource { .. });
+                let shortages = if lists { preemptor.every_shortage(what_if, pod, node) } else { Vec::new() };
+                VictimReason { unit, pod, node, failure, shortages }
+            });
+            what_if.place(pod, node);
+            reason
+        });
+        what_if.back_to(mark);
+        first
     }
-}
-
-/// What `seen` returns for the first pod of the placement that does not fit on its node, with the earlier ones present and the later
-/// ones absent.
-fn first_misfit<T>(
-    what_if: &mut WhatIf<'_>,
-    ask: &Preemptor,
-    placement: &Placement,
-    mut seen: impl FnMut(&mut WhatIf<'_>, PodId, NodeId, FilterFailure) -> T,
-) -> Option<T> {
-    let mark = what_if.mark();
-    for &(pod, _) in placement {
-        what_if.remove(pod);
-    }
-    let first = placement.iter().find_map(|&(pod, node)| {
-        let found = fit::filter_failure(what_if, ask, pod, node).map(|misfit| seen(what_if, pod, node, misfit));
-        what_if.place(pod, node);
-        found
-    });
-    what_if.back_to(mark);
-    first
 }

@@ -1,51 +1,50 @@
-//! What the filters read of a pod. Pods made from one template share one shape, so that whatever is worked out for it is
-//! worked out once.
+//! The part of a pod that filters read. Pods made from one template share one shape, so that results for it are computed once.
 
 use crate::ids::{KeyId, NamespaceId, TopologyId, ValueId};
 use crate::labels::{Labels, Requirement, Selector};
 
-/// The part of a pod that decides where it fits and whom it disturbs.
+/// The part of a pod that decides where it fits and which pods it constrains.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shape {
     /// The pod's namespace.
     pub namespace: NamespaceId,
     /// The pod's labels.
     pub labels: Labels,
-    /// What it asks of each resource; 1 of [`crate::ResourceId::PODS`].
+    /// By resource: the request; 1 for [`crate::ResourceId::PODS`].
     pub requests: Vec<i64>,
-    /// The nodes it may run on.
+    /// The node selector and the required node affinity.
     pub nodes: NodeSelection,
-    /// The taints it bears.
+    /// The tolerations of taints.
     pub tolerations: Vec<TaintToleration>,
-    /// The ports of the node it takes.
+    /// The host ports.
     pub ports: Vec<HostPort>,
-    /// Pods it must run beside: all terms at once.
+    /// The required affinity terms, which apply together.
     pub affinity: Vec<Term>,
-    /// Pods it must not run beside.
+    /// The required anti-affinity terms.
     pub anti_affinity: Vec<Term>,
-    /// How evenly it must be spread.
+    /// The required topology spread constraints.
     pub spread: Vec<Spread>,
 }
 
-/// `nodeSelector` and required node affinity: all of the first, and one of the second where there is a second.
+/// `nodeSelector` and required node affinity: all of `all`, and one term of `any` if it is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeSelection {
-    /// Labels the node must have.
+    /// The requirements of `nodeSelector`.
     pub all: Vec<Requirement>,
-    /// Terms of which one must hold; `None` asks nothing, an empty list allows no node.
+    /// The terms of the affinity; `None` allows every node, an empty list none.
     pub any: Option<Vec<NodeTerm>>,
 }
 
 /// One term of a required node affinity.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeTerm {
-    /// Demands on the node's labels.
+    /// The requirements on labels.
     pub labels: Vec<Requirement>,
-    /// Demands on the node's name.
+    /// The requirements on the name.
     pub names: Vec<NameRequirement>,
 }
 
-/// A demand on the node's own name (`matchFields`).
+/// A requirement on the node's name (`matchFields`).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NameRequirement {
     /// The name is one of these.
@@ -54,41 +53,41 @@ pub enum NameRequirement {
     NotIn(Vec<ValueId>),
 }
 
-/// What a taint does to pods that do not bear it.
+/// The effect of a taint on pods that do not tolerate it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effect {
-    /// It keeps them out.
+    /// No new pods.
     NoSchedule,
-    /// It would rather not have them.
+    /// A preference, which filters ignore.
     PreferNoSchedule,
-    /// It keeps them out and drives out those that run.
+    /// No new pods, and running ones are evicted.
     NoExecute,
 }
 
 /// A taint of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Taint {
-    /// Its key.
+    /// The key.
     pub key: KeyId,
-    /// Its value; a missing one is the empty string's id.
+    /// The value; a missing value is the id of the empty string.
     pub value: ValueId,
-    /// What it does.
+    /// The effect.
     pub effect: Effect,
 }
 
 /// A pod's toleration of taints.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TaintToleration {
-    /// The taint's key; `None` is every key.
+    /// The key; `None` matches every key.
     pub key: Option<KeyId>,
-    /// The taint's value; `None` is every value.
+    /// The value; `None` matches every value.
     pub value: Option<ValueId>,
-    /// The taint's effect; `None` is every effect.
+    /// The effect; `None` matches every effect.
     pub effect: Option<Effect>,
 }
 
 impl TaintToleration {
-    /// Whether it bears `taint`.
+    /// Whether the toleration matches the taint.
     pub fn tolerates(&self, taint: &Taint) -> bool {
         self.effect.is_none_or(|effect| effect == taint.effect)
             && self.key.is_none_or(|key| key == taint.key)
@@ -96,22 +95,22 @@ impl TaintToleration {
     }
 }
 
-/// A port of the node that a pod takes for itself.
+/// A host port of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostPort {
     /// The protocol's name.
     pub protocol: ValueId,
-    /// The address it listens on; `None` is every address.
+    /// The host IP; `None` is every address.
     pub address: Option<ValueId>,
     /// The port.
     pub port: u16,
 }
 
 impl HostPort {
-    /// Whether both cannot be had on one node.
+    /// Whether two pods with these ports cannot run on one node.
     pub fn conflicts_with(&self, other: &Self) -> bool {
         let same_address = match (self.address, other.address) {
-            (Some(one), Some(another)) => one == another,
+            (Some(own), Some(other)) => own == other,
             (None, _) | (_, None) => true,
         };
         self.protocol == other.protocol && self.port == other.port && same_address
@@ -121,16 +120,16 @@ impl HostPort {
 /// A required term of inter-pod affinity or anti-affinity.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Term {
-    /// The namespaces it looks into, sorted.
+    /// The namespaces of the selected pods, sorted.
     pub namespaces: Vec<NamespaceId>,
-    /// The pods it means.
+    /// The selector of pods.
     pub selector: Selector,
-    /// What counts as one place.
+    /// The topology whose domains are compared.
     pub topology: TopologyId,
 }
 
 impl Term {
-    /// Whether it means pods of this shape.
+    /// Whether the term selects pods of this shape.
     pub fn selects(&self, shape: &Shape) -> bool {
         self.namespaces.binary_search(&shape.namespace).is_ok() && self.selector.matches(&shape.labels)
     }
@@ -139,16 +138,16 @@ impl Term {
 /// A topology spread constraint with `whenUnsatisfiable: DoNotSchedule`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Spread {
-    /// What counts as one place.
+    /// The topology whose domains are compared.
     pub topology: TopologyId,
-    /// How much fuller than the emptiest place a place may be.
+    /// The allowed difference between the count of a domain and the lowest count.
     pub max_skew: i64,
-    /// With fewer places than this, the emptiest counts as empty.
+    /// With fewer domains than this, the lowest count is 0.
     pub min_domains: usize,
-    /// The pods that are counted, within the pod's own namespace.
+    /// The selector of the counted pods, in the pod's own namespace.
     pub selector: Selector,
-    /// Whether nodes that the pod's node selection excludes are left out.
+    /// Whether nodes that the pod's node selection excludes are ignored (`nodeAffinityPolicy: Honor`).
     pub honors_selection: bool,
-    /// Whether nodes with a taint that the pod does not bear are left out.
+    /// Whether nodes with a taint that the pod does not tolerate are ignored (`nodeTaintsPolicy: Honor`).
     pub honors_taints: bool,
 }

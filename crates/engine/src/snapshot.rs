@@ -1,7 +1,7 @@
-//! The cluster as the engine sees it at one instant: tables indexed by id, and what is derived from them.
+//! The cluster at one instant: tables indexed by id, and the indexes and sums that a search reads.
 //!
-//! Whoever builds it fills in a [`Cluster`]; the engine changes nothing in it except through a [`crate::what_if::WhatIf`], which
-//! takes back whatever it did. A cluster that lives on takes changes one at a time (`delta`).
+//! `loader` fills in a [`Cluster`]. During a decision the engine changes the snapshot only through a [`crate::what_if::WhatIf`], which
+//! undoes every change. Between decisions the loader applies changes one at a time (`delta`).
 
 mod delta;
 
@@ -16,137 +16,137 @@ use crate::queues::QueueTree;
 use crate::shape::{Shape, Taint};
 use crate::workloads::{QuotaRules, Workload};
 
-/// The tables that a snapshot is made from.
+/// The tables from which a snapshot is built.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cluster {
-    /// How many resources there are; the first is the number of pods.
+    /// The number of resources; the first is the number of pods.
     pub n_resources: usize,
-    /// All nodes, by name.
+    /// All nodes, sorted by name.
     pub nodes: Vec<Node>,
-    /// All shapes that pods have.
+    /// All shapes of pods.
     pub shapes: Vec<Shape>,
-    /// All pods that are bound or pending, by namespace and name.
+    /// All bound and pending pods, sorted by namespace and name.
     pub pods: Vec<Pod>,
     /// All groups.
     pub groups: Vec<Group>,
-    /// All jobs, by namespace and name.
+    /// All jobs, sorted by namespace and name.
     pub jobs: Vec<Job>,
-    /// How many more disruptions each budget allows.
+    /// By budget: the number of disruptions it still allows.
     pub budgets: Vec<i32>,
-    /// The node labels by which terms, constraints and groups divide the cluster.
+    /// The node labels that divide the cluster into domains for terms, constraints and groups.
     pub topologies: Vec<Topology>,
     /// The quota tree.
     pub queues: QueueTree,
-    /// All workloads, by namespace and name.
+    /// All workloads, sorted by namespace and name.
     pub workloads: Vec<Workload>,
-    /// What Kueue's objects say of the tree.
+    /// The settings of Kueue's objects for the quota tree.
     pub quota_rules: QuotaRules,
-    /// By value: the whole number that it spells, if it spells one.
+    /// By label value: the integer that it spells; `None` for other text.
     pub numbers: Vec<Option<i64>>,
 }
 
 /// A node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Its name, where a selector asks for it.
+    /// The name as a label value, for `matchFields`.
     pub name: ValueId,
-    /// What it offers of each resource.
+    /// By resource: the allocatable amount.
     pub allocatable: Vec<i64>,
-    /// Its labels.
+    /// The labels.
     pub labels: Labels,
-    /// Its taints.
+    /// The taints.
     pub taints: Vec<Taint>,
-    /// Set while it is cordoned: the taint that a pod must bear to land there all the same.
+    /// Set while the node is cordoned: the taint that a pod must tolerate.
     pub cordon: Option<Taint>,
-    /// Whether a pod that grows in place may preempt here.
+    /// Whether a pod that is resized in place may preempt on this node.
     pub resize_preempts: bool,
 }
 
-/// A pod that is bound or pending: a row of the table of pods, flat because each law, filter and order reads a few fields of its own.
+/// A bound or pending pod. The struct is flat because each law, filter and order reads its own few fields.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pod {
-    /// What filters read of it.
+    /// The part of the pod that filters read.
     pub shape: ShapeId,
-    /// Its place in the order of namespaces and names, which decides the last ties.
+    /// The position in the order of namespaces and names, which breaks ties.
     pub rank: u64,
-    /// The group it belongs to, where that group exists.
+    /// The group, if it exists.
     pub group: Option<GroupId>,
-    /// Whether it names a group, even one that does not exist.
+    /// Whether the pod names a group, even if that group does not exist.
     pub names_group: bool,
-    /// Its own priority.
+    /// The priority of the pod itself.
     pub priority: Priority,
     /// Whether it may preempt.
     pub preempts: bool,
-    /// Where it runs, or is bound to run.
+    /// The node that the pod is bound to.
     pub node: Option<NodeId>,
-    /// Where an earlier decision means to put it.
+    /// The nominated node.
     pub nominated: Option<NodeId>,
-    /// When it started; [`Timestamp::NOT_YET`] where it has not.
+    /// The start time; [`Timestamp::NOT_STARTED`] before it.
     pub start: Timestamp,
-    /// When it was scheduled.
+    /// The time at which the pod was scheduled.
     pub scheduled: Option<Timestamp>,
-    /// Set while it is leaving.
-    pub leaving: Option<Terminating>,
-    /// How it tolerates preemption, by its priority class.
+    /// Set while the pod is terminating.
+    pub terminating: Option<Terminating>,
+    /// The toleration of preemption that its priority class sets.
     pub toleration: Option<Toleration>,
-    /// Whether nobody is taken in its namespace.
+    /// Whether its namespace is protected.
     pub protected: bool,
-    /// Whether its priority class opted out of being preempted.
+    /// Whether its priority class opted out of preemption.
     pub opted_out: bool,
-    /// What the pod itself says to that; only YuniKorn listens.
+    /// The pod's own opt-out, which only policy YuniKorn reads.
     pub own_opt_out: Option<bool>,
-    /// Whether it names a priority class that nothing defines, so that its rights are unknown.
+    /// Whether its priority class is not defined, so that its tolerations are unknown.
     pub class_unknown: bool,
-    /// Whether it runs and waits to be given more on its node.
+    /// Whether the running pod waits for a resize in place.
     pub resizing: bool,
-    /// The budgets that taking it would charge.
+    /// The disruption budgets that select the pod.
     pub budgets: Vec<BudgetId>,
-    /// When it was created.
+    /// The creation time.
     pub created: Timestamp,
-    /// The queue whose quota it uses.
+    /// The queue whose quota the pod uses.
     pub queue: Option<QueueId>,
-    /// The application that it belongs to.
+    /// The application of the pod.
     pub application: Option<ApplicationId>,
-    /// Whether it is its application's first pod.
+    /// Whether the pod is the first of its application.
     pub originator: bool,
-    /// Whether it belongs to a DaemonSet, and so is meant for one node.
+    /// Whether the pod belongs to a DaemonSet, and so to one node.
     pub daemon: bool,
-    /// The job that it is placed with.
+    /// The job with which the pod is placed.
     pub job: Option<JobId>,
-    /// Whether it says that it can be preempted, or that it cannot.
+    /// The value of its preemptible label, if it has one.
     pub preemptible: Option<bool>,
-    /// Whether it may not be preempted, whatever side of its quota it counts on.
+    /// Whether its label forbids preemption, independent of which part of the quota it counts in.
     pub preemption_disabled: bool,
-    /// Whether it says that it may preempt.
+    /// Whether its label allows it to preempt.
     pub can_preempt: bool,
-    /// What keeps it from being placed while it is pending.
+    /// The reason why the pending pod cannot be placed at all.
     pub obstacle: Option<Obstacle>,
-    /// The preemptor for which it is marked as a victim. No decision reads it.
+    /// The preemptor for which the pod is marked as a victim. No decision reads this field.
     pub marked_for: Option<TextId>,
 }
 
-/// What a priority class says about being preempted.
+/// The preemption toleration of a priority class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Toleration {
-    /// A preemptor of at least this priority is not tolerated.
+    /// Preemptors of at least this priority are not tolerated.
     pub minimum: Priority,
-    /// How long after it was scheduled a pod tolerates; negative is for ever, zero not at all.
+    /// The seconds after scheduling for which a pod tolerates preemptors; negative means without end, zero not at all.
     pub seconds: i64,
 }
 
-/// What keeps a pending pod from being placed, whatever room there is.
+/// The reason why a pending pod cannot be placed on any node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
-    /// Its scheduling gates, by name.
+    /// The names of its scheduling gates.
     Gates(Vec<TextId>),
-    /// It is a member of a group or job, and names another scheduler than this one.
+    /// A member of a group or job that names another scheduler.
     OtherScheduler,
-    /// It has a requirement that no decision evaluates: the field.
+    /// A field that the engine does not evaluate.
     Unsupported(TextId),
 }
 
 impl Pod {
-    /// Whether the pod counts as a member of its group or job: a bound one does; a pending one only if this scheduler is to place it.
+    /// Whether the pod counts as a member of its group or job: a bound pod does; a pending pod only if this scheduler places it.
     pub fn takes_part(&self) -> bool {
         let pending = match self.obstacle {
             None | Some(Obstacle::Unsupported(_)) => true,
@@ -156,91 +156,91 @@ impl Pod {
     }
 }
 
-/// A job: pods that are placed all or not at all.
+/// A job: its pods are placed together or not at all.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// Its place in the order of namespaces and names.
+    /// The position in the order of namespaces and names.
     pub rank: u64,
-    /// How many pods it needs.
+    /// The number of pods that the job needs.
     pub min_member: usize,
-    /// Its pods, bound and pending.
+    /// The bound and pending pods of the job.
     pub members: Vec<PodId>,
 }
 
-/// How a pod leaves.
+/// The state of a terminating pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terminating {
-    /// When its grace ends.
+    /// The end of its grace period.
     pub deadline: Timestamp,
-    /// Whether a scheduler preempted it.
+    /// Whether a scheduler preempted the pod.
     pub by_preemption: bool,
 }
 
 /// A group of pods that are scheduled together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// How many members must run for it to run at all.
+    /// The number of members that must run for the group to run.
     pub min_count: usize,
-    /// Its priority when it asks.
+    /// The priority as a preemptor.
     pub priority: Priority,
-    /// Its priority when it is asked to yield; at least the other.
+    /// The priority as a victim; at least `priority`.
     pub victim_priority: Priority,
     /// Whether it may preempt.
     pub preempts: bool,
-    /// Whether it yields whole or pod by pod.
+    /// Whether the group is preempted as a whole or pod by pod.
     pub mode: DisruptionMode,
-    /// The label whose one value all members must share.
+    /// The topology of which all members must be in one domain.
     pub topology: Option<TopologyId>,
-    /// A field of the group that no decision evaluates.
+    /// A field of the group that the engine does not evaluate.
     pub unsupported: Option<TextId>,
-    /// All its pods, bound and pending.
+    /// The bound and pending pods of the group.
     pub members: Vec<PodId>,
 }
 
-/// How a group yields.
+/// How a group is preempted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DisruptionMode {
-    /// Its pods are taken one by one.
+    /// Pod by pod.
     Single,
-    /// All its pods are taken, or none.
+    /// All pods or none.
     All,
 }
 
 /// A node label that divides the cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
-    /// By node: its domain, unless it lacks the label. Domains are numbered in the order of their names.
+    /// By node: its domain; `None` without the label. Domains are numbered in the order of their names.
     pub domain: Vec<Option<u32>>,
-    /// How many domains there are.
+    /// The number of domains.
     pub n_domains: usize,
 }
 
-/// What is preempted whole.
+/// The unit of preemption: a pod, all bound pods of a group, or an admitted workload.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Unit {
-    /// Its pods that are bound.
+    /// The bound pods of the unit.
     pub pods: Vec<PodId>,
-    /// Its priority when it is asked to yield.
+    /// The priority as a victim.
     pub priority: Priority,
-    /// Whether its pods belong to a group, or say that they do.
+    /// Whether its pods name a group, even one that does not exist.
     pub grouped: bool,
-    /// When its oldest pod started.
+    /// The start time of its oldest pod.
     pub start: Timestamp,
-    /// Whether a law other than that of priority may spare it.
+    /// Whether a law other than that of priority may spare the unit.
     pub shielded: bool,
-    /// The workload that it is, if it is one that was admitted.
+    /// The admitted workload that the unit represents.
     pub workload: Option<WorkloadId>,
-    /// Its first pod's place in the order of names.
+    /// The rank of its first pod.
     pub rank: u64,
 }
 
 impl Unit {
-    /// Nobody's, until somebody is bound.
+    /// An unused entry of the table of units.
     fn vacant() -> Self {
-        Self { start: Timestamp::NOT_YET, rank: u64::MAX, ..Self::default() }
+        Self { start: Timestamp::NOT_STARTED, rank: u64::MAX, ..Self::default() }
     }
 
-    /// What these bound pods are together.
+    /// The unit of these bound pods.
     fn of(cluster: &Cluster, pods: Vec<PodId>) -> Self {
         let first = &cluster.pods[pods[0].index()];
         let group = first.group.map(|group| &cluster.groups[group.index()]);
@@ -257,18 +257,14 @@ impl Unit {
         Self { pods, ..unit }
     }
 
-    /// What an admitted workload is, with these pods.
+    /// The unit of an admitted workload.
     fn of_workload(id: WorkloadId, workload: &Workload, since: Timestamp, pods: Vec<PodId>) -> Self {
         let Workload { priority, rank, .. } = *workload;
         Self { pods, priority, start: since, workload: Some(id), rank, ..Self::vacant() }
     }
-
-    fn is_vacant(&self) -> bool {
-        self.pods.is_empty() && self.workload.is_none()
-    }
 }
 
-/// A pod on a node, with what a search over the node reads of it.
+/// A bound pod with the fields that a search over a node reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct BoundPod {
     pub pod: PodId,
@@ -278,125 +274,122 @@ pub(crate) struct BoundPod {
     pub start: Timestamp,
 }
 
-/// The cluster at one instant: a table for each kind of thing, and the sums over them that a what-if keeps current.
+/// The tables of a [`Cluster`], and the indexes and sums over them. A what-if keeps `used` and the queues current.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     cluster: Cluster,
     units: Vec<Unit>,
-    /// By pod: the unit it is taken with, if it is bound.
+    /// By pod: its unit; `None` if the pod is not bound.
     unit_of: Vec<Option<UnitId>>,
-    /// By workload: the unit that it is, if it was admitted.
+    /// By workload: its unit; `None` if it is not admitted.
     unit_of_workload: Vec<Option<UnitId>>,
-    /// By pod: where it is bound, a what-if or not.
-    home: Vec<Option<NodeId>>,
-    /// By node: the pods that are bound there, most important first. A what-if leaves the lists alone.
-    slots: Vec<Vec<BoundPod>>,
-    /// By node: whether nothing but priorities and resources matters among its pods.
-    plain: Vec<bool>,
-    /// By node: the pending pods that are nominated to it.
+    /// By pod: the node that it is bound to. A what-if does not change it.
+    bound_node: Vec<Option<NodeId>>,
+    /// By node: its bound pods, most important first. A what-if does not change the lists.
+    bound_pods: Vec<Vec<BoundPod>>,
+    /// By node: whether each unit is a single pod without budgets or shields, so that only priorities and resources matter.
+    only_single_pod_units: Vec<bool>,
+    /// By node: the pending pods nominated to it.
     nominees: Vec<Vec<PodId>>,
-    /// By node and resource: what the node offers.
+    /// By node and resource: the allocatable amount.
     allocatable: Vec<i64>,
-    /// By node and resource: what the pods on it ask for.
+    /// By node and resource: the sum of the requests of its pods.
     used: Vec<i64>,
-    /// By shape and resource: what it asks for.
+    /// By shape and resource: the request.
     requests: Vec<i64>,
-    /// Shapes with anti-affinity of their own.
-    averse: Vec<ShapeId>,
-    /// By group: the unit that it yields as, if it yields whole and has a bound pod.
-    whole: Vec<Option<UnitId>>,
-    /// Units that nobody is in.
+    /// The shapes that have anti-affinity terms.
+    anti_affinity_shapes: Vec<ShapeId>,
+    /// By group that is preempted as a whole: the unit of its bound pods.
+    unit_of_group: Vec<Option<UnitId>>,
+    /// Unused entries of `units`.
     free_units: Vec<UnitId>,
 }
 
 impl Snapshot {
-    /// Derives what a search needs from the tables.
+    /// Builds the indexes and sums.
     pub fn new(cluster: Cluster) -> Self {
-        let (units, unit_of, whole) = units_of(&cluster);
+        let (units, unit_of, unit_of_group) = units_of(&cluster);
         let mut unit_of_workload = vec![None; cluster.workloads.len()];
-        for (at, unit) in units.iter().enumerate() {
+        for (index, unit) in units.iter().enumerate() {
             if let Some(workload) = unit.workload {
-                unit_of_workload[workload.index()] = Some(UnitId::new(at));
+                unit_of_workload[workload.index()] = Some(UnitId::new(index));
             }
         }
         let mut snapshot = Self {
-            slots: vec![Vec::new(); cluster.nodes.len()],
-            plain: vec![true; cluster.nodes.len()],
+            bound_pods: vec![Vec::new(); cluster.nodes.len()],
+            only_single_pod_units: vec![true; cluster.nodes.len()],
             nominees: vec![Vec::new(); cluster.nodes.len()],
             allocatable: cluster.nodes.iter().flat_map(|node| node.allocatable.iter().copied()).collect(),
             used: vec![0; cluster.nodes.len() * cluster.n_resources],
             requests: cluster.shapes.iter().flat_map(|shape| shape.requests.iter().copied()).collect(),
-            averse: (0..cluster.shapes.len())
+            anti_affinity_shapes: (0..cluster.shapes.len())
                 .filter(|&shape| !cluster.shapes[shape].anti_affinity.is_empty())
                 .map(ShapeId::new)
                 .collect(),
-            home: cluster.pods.iter().map(|pod| pod.node).collect(),
+            bound_node: cluster.pods.iter().map(|pod| pod.node).collect(),
             cluster,
             units,
             unit_of,
             unit_of_workload,
-            whole,
+            unit_of_group,
             free_units: Vec::new(),
         };
         for index in 0..snapshot.cluster.pods.len() {
-            snapshot.enter(PodId::new(index));
+            snapshot.index_pod(PodId::new(index));
         }
         let Cluster { workloads, queues, quota_rules, .. } = &mut snapshot.cluster;
         quota_rules.index(queues, workloads);
         for workload in workloads.iter() {
             if let (Some(queue), Some(admission)) = (workload.queue, &workload.admission) {
-                queues.charge_cells(queue, &admission.usage, 1);
+                queues.charge_quota(queue, &admission.usage, 1);
             }
         }
-        let Self { slots, units, cluster, .. } = &mut snapshot;
-        for slots in slots {
-            slots.sort_unstable_by_key(|slot| (importance(units, slot.unit), cluster.pods[slot.pod.index()].rank));
-            *slots = slots.to_vec(); // a search walks the lists one after the other: so they lie in memory
+        let Self { bound_pods, units, cluster, .. } = &mut snapshot;
+        for on_node in bound_pods {
+            sort_bound_pods(on_node, units, cluster);
+            *on_node = on_node.to_vec(); // reallocated in the order in which a search reads the lists
         }
         for node in snapshot.node_ids() {
-            snapshot.refresh_plain(node);
+            snapshot.refresh_only_single_pod_units(node);
         }
         snapshot
     }
 
-    fn enter(&mut self, id: PodId) {
+    fn index_pod(&mut self, id: PodId) {
         let pod = &self.cluster.pods[id.index()];
         if let Some(node) = pod.node {
             let unit = self.unit_of[id.index()].expect("a bound pod has a unit");
             let priority = self.units[unit.index()].priority;
-            let slot = BoundPod { pod: id, unit, shape: pod.shape, priority, start: pod.start };
-            self.slots[node.index()].push(slot);
+            let bound = BoundPod { pod: id, unit, shape: pod.shape, priority, start: pod.start };
+            self.bound_pods[node.index()].push(bound);
             self.charge(id, node, 1);
         } else if let Some(node) = pod.nominated {
             self.nominees[node.index()].push(id);
         }
     }
 
-    /// Moves a pod; the caller remembers where it was.
+    /// Moves a pod and returns the node where it was.
     pub(crate) fn move_to(&mut self, pod: PodId, to: Option<NodeId>) -> Option<NodeId> {
         let from = std::mem::replace(&mut self.cluster.pods[pod.index()].node, to);
-        if let Some(node) = from {
-            self.charge(pod, node, -1);
-        }
-        if let Some(node) = to {
-            self.charge(pod, node, 1);
+        for (node, sign) in from.map(|node| (node, -1)).into_iter().chain(to.map(|node| (node, 1))) {
+            self.charge(pod, node, sign);
         }
         from
     }
 
     fn charge(&mut self, pod: PodId, node: NodeId, sign: i64) {
         let n = self.cluster.n_resources;
-        let Pod { shape, queue, leaving, .. } = &self.cluster.pods[pod.index()];
+        let Pod { shape, queue, terminating, .. } = &self.cluster.pods[pod.index()];
         let requests = &self.requests[shape.index() * n..][..n];
         for (used, request) in self.used[node.index() * n..][..n].iter_mut().zip(requests) {
             *used += sign * request;
         }
         if let Some(queue) = *queue {
-            self.cluster.queues.charge(queue, requests, sign, leaving.is_some());
+            self.cluster.queues.charge(queue, requests, sign, terminating.is_some());
         }
     }
 
-    /// Charges a queue as if a pod of the shape ran in it.
+    /// Adds the requests of a pod of this shape to the use of a queue, or subtracts them.
     pub(crate) fn charge_queue(&mut self, queue: QueueId, shape: ShapeId, sign: i64) {
         let n = self.cluster.n_resources;
         self.cluster.queues.charge(queue, &self.requests[shape.index() * n..][..n], sign, false);
@@ -412,7 +405,7 @@ impl Snapshot {
         (0..self.cluster.workloads.len()).map(WorkloadId::new)
     }
 
-    /// What Kueue's objects say of the tree.
+    /// The settings of Kueue's objects for the quota tree.
     pub fn quota_rules(&self) -> &QuotaRules {
         &self.cluster.quota_rules
     }
@@ -429,7 +422,8 @@ impl Snapshot {
 
     /// All units.
     pub fn unit_ids(&self) -> impl Iterator<Item = UnitId> + '_ {
-        (0..self.units.len()).map(UnitId::new).filter(|id| !self.units[id.index()].is_vacant())
+        let is_used = |unit: &Unit| !unit.pods.is_empty() || unit.workload.is_some();
+        (0..self.units.len()).map(UnitId::new).filter(move |id| is_used(&self.units[id.index()]))
     }
 
     /// All resources.
@@ -467,19 +461,19 @@ impl Snapshot {
         &self.units[id.index()]
     }
 
-    /// The unit that a bound pod is taken with.
+    /// The unit of a bound pod.
     pub fn unit_of(&self, pod: PodId) -> Option<UnitId> {
         self.unit_of[pod.index()]
     }
 
-    /// The unit that an admitted workload is.
+    /// The unit of an admitted workload.
     pub fn unit_of_workload(&self, workload: WorkloadId) -> Option<UnitId> {
         self.unit_of_workload[workload.index()]
     }
 
-    /// Where a pod is bound, a what-if or not.
+    /// The node that a pod is bound to, independent of a what-if.
     pub fn bound_node(&self, pod: PodId) -> Option<NodeId> {
-        self.home[pod.index()]
+        self.bound_node[pod.index()]
     }
 
     /// A topology.
@@ -487,35 +481,35 @@ impl Snapshot {
         &self.cluster.topologies[id.index()]
     }
 
-    /// The pods bound to a node, most important first, a what-if or not.
+    /// The pods bound to a node, most important first, independent of a what-if.
     pub fn pods_on(&self, node: NodeId) -> impl Iterator<Item = PodId> + '_ {
-        self.slots[node.index()].iter().map(|slot| slot.pod)
+        self.bound_pods[node.index()].iter().map(|bound| bound.pod)
     }
 
-    /// What a node offers of each resource.
+    /// By resource: the allocatable amount of a node.
     pub fn allocatable(&self, node: NodeId) -> &[i64] {
         let n = self.cluster.n_resources;
         &self.allocatable[node.index() * n..][..n]
     }
 
-    /// What the pods on a node ask for of each resource.
+    /// By resource: the sum of the requests of the pods on a node.
     pub fn used(&self, node: NodeId) -> &[i64] {
         let n = self.cluster.n_resources;
         &self.used[node.index() * n..][..n]
     }
 
-    /// What a shape asks for of each resource.
+    /// By resource: the requests of a shape.
     pub fn requests(&self, shape: ShapeId) -> &[i64] {
         let n = self.cluster.n_resources;
         &self.requests[shape.index() * n..][..n]
     }
 
     pub(crate) fn bound_pods(&self, node: NodeId) -> &[BoundPod] {
-        &self.slots[node.index()]
+        &self.bound_pods[node.index()]
     }
 
     pub(crate) fn has_only_single_pod_units(&self, node: NodeId) -> bool {
-        self.plain[node.index()]
+        self.only_single_pod_units[node.index()]
     }
 
     pub(crate) fn nominees(&self, node: NodeId) -> &[PodId] {
@@ -531,64 +525,71 @@ impl Snapshot {
     }
 
     pub(crate) fn shapes_with_anti_affinity(&self) -> &[ShapeId] {
-        &self.averse
+        &self.anti_affinity_shapes
     }
 
     pub(crate) fn numbers(&self) -> &[Option<i64>] {
         &self.cluster.numbers
     }
 
-    /// How many more disruptions each budget allows.
+    /// By budget: the number of disruptions it still allows.
     pub fn budgets(&self) -> &[i32] {
         &self.cluster.budgets
     }
 
-    /// Sorts ascending from the most important unit to the least. Total: it ends with the name.
+    /// The sort key by which the most important unit comes first. It ends with the name, so the order is total.
     pub(crate) fn importance(&self, unit: UnitId) -> impl Ord + use<> {
         importance(&self.units, unit)
     }
 }
 
-/// Higher priority; of a group; more pods; the older; then by name. (Groups' rule 4; for lone pods it is rule 13 of the pods.)
+/// Sorts the pods of a node by the importance of their units, then by name.
+fn sort_bound_pods(on_node: &mut [BoundPod], units: &[Unit], cluster: &Cluster) {
+    on_node.sort_unstable_by_key(|bound| (importance(units, bound.unit), cluster.pods[bound.pod.index()].rank));
+}
+
+/// docs/rules/kubernetes-groups.md#g4, docs/rules/kubernetes-pods.md#p13: higher priority, then member of a group, then more pods, then
+/// older, then by name.
 fn importance(units: &[Unit], id: UnitId) -> impl Ord + use<> {
     let unit = &units[id.index()];
     (Reverse(unit.priority), Reverse(unit.grouped), Reverse(unit.pods.len()), unit.start, unit.rank)
 }
 
-/// A unit for each group that yields whole, one for each other bound pod, and then one for each admitted workload, with its pods.
+/// Returns one unit for each group that is preempted as a whole, for each other bound pod, and for each admitted workload; the unit of each
+/// pod; and the unit of each group.
 fn units_of(cluster: &Cluster) -> (Vec<Unit>, Vec<Option<UnitId>>, Vec<Option<UnitId>>) {
-    let mut lone: Vec<Vec<PodId>> = Vec::new();
+    let mut single: Vec<Vec<PodId>> = Vec::new();
     let mut unit_of = vec![None; cluster.pods.len()];
-    let mut whole: Vec<Option<UnitId>> = vec![None; cluster.groups.len()];
+    let mut unit_of_group: Vec<Option<UnitId>> = vec![None; cluster.groups.len()];
     let mut of_workload = vec![false; cluster.pods.len()];
     for workload in cluster.workloads.iter().filter(|workload| workload.admission.is_some()) {
         for &pod in workload.pod_sets.iter().flat_map(|set| &set.pods) {
             of_workload[pod.index()] = true;
         }
     }
-    let is_lone = |(index, pod): &(usize, &Pod)| pod.node.is_some() && !of_workload[*index];
-    for (index, pod) in cluster.pods.iter().enumerate().filter(is_lone) {
+    let is_single = |(index, pod): &(usize, &Pod)| pod.node.is_some() && !of_workload[*index];
+    for (index, pod) in cluster.pods.iter().enumerate().filter(is_single) {
         let group = pod.group.filter(|group| cluster.groups[group.index()].mode == DisruptionMode::All);
-        let id = group.and_then(|group| whole[group.index()]).unwrap_or_else(|| {
-            lone.push(Vec::new());
-            UnitId::new(lone.len() - 1)
+        let id = group.and_then(|group| unit_of_group[group.index()]).unwrap_or_else(|| {
+            single.push(Vec::new());
+            UnitId::new(single.len() - 1)
         });
         if let Some(group) = group {
-            whole[group.index()] = Some(id);
+            unit_of_group[group.index()] = Some(id);
         }
-        lone[id.index()].push(PodId::new(index));
+        single[id.index()].push(PodId::new(index));
         unit_of[index] = Some(id);
     }
-    let mut units: Vec<Unit> = lone.into_iter().map(|pods| Unit::of(cluster, pods)).collect();
-    for (at, workload) in cluster.workloads.iter().enumerate() {
+    let mut units: Vec<Unit> = single.into_iter().map(|pods| Unit::of(cluster, pods)).collect();
+    for (index, workload) in cluster.workloads.iter().enumerate() {
         if let Some(admission) = &workload.admission {
             let pods = workload.pod_sets.iter().flat_map(|set| &set.pods).copied();
             let pods: Vec<PodId> = pods.filter(|pod| cluster.pods[pod.index()].node.is_some()).collect();
             for pod in &pods {
                 unit_of[pod.index()] = Some(UnitId::new(units.len()));
             }
-            units.push(Unit::of_workload(WorkloadId::new(at), workload, admission.since, pods));
+            units.push(Unit::of_workload(WorkloadId::new(index), workload, admission.since, pods));
         }
     }
-    (units, unit_of, whole)
+    (units, unit_of, unit_of_group)
 }

@@ -1,13 +1,13 @@
-//! A what-if over a snapshot: pods are moved, and moved back.
+//! Tentative changes to a snapshot with an undo log. Every search works on a what-if.
 
 use crate::filters::inter_pod::InterPodCounts;
 use crate::ids::{NodeId, PodId, QueueId, ShapeId, UnitId};
 use crate::snapshot::Snapshot;
 
-/// A what-if over a snapshot. Every change is logged; dropping it takes back all of them.
+/// A what-if over a snapshot. Every change is logged; dropping the what-if undoes all of them.
 pub struct WhatIf<'s> {
     snapshot: &'s mut Snapshot,
-    relations: InterPodCounts,
+    inter_pod: InterPodCounts,
     log: Vec<Undo>,
 }
 
@@ -16,63 +16,63 @@ enum Undo {
     Charged { queue: QueueId, shape: ShapeId },
 }
 
-/// How long the log was.
+/// A length of the log to return to.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(usize);
 
 impl<'s> WhatIf<'s> {
-    /// Asks for pods of these shapes: what they mind of other pods is kept count of from here on.
+    /// Starts a what-if for pods of these shapes, whose inter-pod constraints are counted from here on.
     pub fn new(snapshot: &'s mut Snapshot, shapes: &[ShapeId]) -> Self {
         let relations = InterPodCounts::new(snapshot, shapes);
-        Self { snapshot, relations, log: Vec::new() }
+        Self { snapshot, inter_pod: relations, log: Vec::new() }
     }
 
-    /// The snapshot as it would be.
+    /// The snapshot with the changes.
     pub fn snapshot(&self) -> &Snapshot {
         self.snapshot
     }
 
-    pub(crate) fn relations(&self) -> &InterPodCounts {
-        &self.relations
+    pub(crate) fn inter_pod(&self) -> &InterPodCounts {
+        &self.inter_pod
     }
 
-    /// Takes a pod off its node.
+    /// Removes a pod from its node.
     pub fn remove(&mut self, pod: PodId) {
         self.move_to(pod, None);
     }
 
-    /// Takes all pods of a unit off their nodes.
+    /// Removes all pods of a unit from their nodes.
     pub fn remove_unit(&mut self, unit: UnitId) {
-        for at in 0..self.snapshot.unit(unit).pods.len() {
-            self.remove(self.snapshot.unit(unit).pods[at]);
+        for index in 0..self.snapshot.unit(unit).pods.len() {
+            self.remove(self.snapshot.unit(unit).pods[index]);
         }
     }
 
-    /// Puts a pod on a node.
+    /// Places a pod on a node.
     pub fn place(&mut self, pod: PodId, node: NodeId) {
         self.move_to(pod, Some(node));
     }
 
     fn move_to(&mut self, pod: PodId, to: Option<NodeId>) {
         let from = self.snapshot.move_to(pod, to);
-        self.relations.moved(self.snapshot, pod, from, to);
+        self.inter_pod.moved(self.snapshot, pod, from, to);
         self.log.push(Undo::Moved { pod, from });
     }
 
-    /// Charges a queue as if a pod of the shape ran in it.
+    /// Adds the requests of a pod of this shape to the use of a queue.
     pub(crate) fn charge(&mut self, queue: QueueId, shape: ShapeId) {
         self.snapshot.charge_queue(queue, shape, 1);
         self.log.push(Undo::Charged { queue, shape });
     }
 
-    /// The point to come back to.
+    /// The current length of the log.
     pub fn mark(&self) -> Mark {
         Mark(self.log.len())
     }
 
-    /// Takes back every change since `mark`.
+    /// Undoes every change since `mark`.
     pub fn back_to(&mut self, mark: Mark) {
-        let Self { snapshot, relations, log } = self;
+        let Self { snapshot, inter_pod: relations, log } = self;
         for undo in log.drain(mark.0..).rev() {
             match undo {
                 Undo::Moved { pod, from } => {

@@ -1,4 +1,4 @@
-//! Workloads: what holds quota, or asks for it, without a word about nodes.
+//! Workloads, which hold or request quota, and the settings of Kueue's queues. No type here refers to nodes except for flavors.
 
 use std::cmp::Reverse;
 
@@ -8,51 +8,51 @@ use crate::ids::{
 use crate::queues::QueueTree;
 use crate::shape::TaintToleration;
 
-/// What asks for quota or holds it: a row of the table of workloads, flat as [`crate::snapshot::Pod`] is.
+/// A workload that requests or holds quota; flat like [`crate::snapshot::Pod`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Workload {
-    /// The queue that admitted it, or that it waits in; `None` where there is no such queue.
+    /// The queue that admitted the workload or in which it waits; `None` if that queue does not exist.
     pub queue: Option<QueueId>,
-    /// What it holds, if it was admitted.
+    /// The quota that an admitted workload holds.
     pub admission: Option<Admission>,
-    /// Its priority.
+    /// The priority.
     pub priority: Priority,
-    /// Whether its queue takes workloads of its namespace.
+    /// Whether its queue selects its namespace.
     pub namespace_fits: bool,
-    /// Whether Kueue admits it under no circumstances: a request exceeds its limit, or a LimitRange forbids it.
+    /// Whether Kueue never admits it: a request exceeds its limit, or violates a LimitRange.
     pub invalid: bool,
-    /// Whether nobody is taken in its namespace.
+    /// Whether its namespace is protected.
     pub protected: bool,
-    /// When it was created.
+    /// The creation time.
     pub created: Timestamp,
-    /// Whether it asks for quota at all; one that was deactivated does not.
+    /// Whether it is active; a deactivated workload requests no quota.
     pub active: bool,
-    /// When it first asked for quota and got none; `None` where it never did.
+    /// The time since which it waits for quota; `None` if it never waited.
     pub waiting_since: Option<Timestamp>,
-    /// From when on it may preempt again, where it was preempted.
+    /// The time from which it may preempt again after it was preempted.
     pub preempts_from: Option<Timestamp>,
-    /// Its place in the order of uids, which decides the last ties.
+    /// The position in the order of UIDs, which breaks ties.
     pub rank: u64,
-    /// Its pod sets.
+    /// The pod sets.
     pub pod_sets: Vec<PodSet>,
-    /// What it costs to disturb it, by how long it ran; in the order of time.
+    /// The cost of disrupting it by running time, sorted by time.
     pub milestones: Vec<Milestone>,
-    /// What becomes of it when it is preempted.
+    /// What happens to it after preemption.
     pub on_preemption: OnPreemption,
-    /// A field of the workload, or of an object that its admission depends on, that no decision evaluates.
+    /// A field of the workload, or of an object on which its admission depends, that the engine does not evaluate.
     pub unsupported: Option<TextId>,
-    /// The name of the Job whose pods it stands for. No decision reads it.
+    /// The name of its Job. No decision reads it.
     pub job: Option<TextId>,
 }
 
 impl Workload {
-    /// The order in which the pending workloads of a queue are decided: higher priority, then the older, then by uid.
+    /// The order of pending workloads in a queue: higher priority, then older, then by UID.
     pub fn queue_order(&self) -> (Reverse<Priority>, Timestamp, u64) {
         (Reverse(self.priority), self.created, self.rank)
     }
 
-    /// The order in which a queue's workloads are taken: already evicted, lower priority, later admitted, then by uid. (Rule 15 of the
-    /// flat cohorts.)
+    /// docs/rules/kueue.md#k15: the order in which candidates of a queue are taken: evicted first, then lower priority, then admitted
+    /// later, then by UID.
     fn order(&self) -> impl Ord + use<> {
         let admission = self.admission.as_ref();
         let evicted = admission.is_some_and(|admission| admission.evicted);
@@ -60,99 +60,99 @@ impl Workload {
     }
 }
 
-/// What it costs to disturb a workload that ran for so long.
+/// The cost of disrupting a workload at one running time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Milestone {
-    /// How long.
+    /// The running time in seconds.
     pub seconds: u32,
-    /// The cost.
+    /// The cost at that time.
     pub cost: u32,
 }
 
-/// What becomes of a workload that is preempted.
+/// What happens to a workload after preemption.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnPreemption {
-    /// It waits for quota again.
+    /// It is requeued.
     #[default]
     Requeue,
-    /// It is over.
+    /// It ends.
     Terminate,
 }
 
-/// What a workload holds.
+/// The quota of an admitted workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Admission {
-    /// How much of each cell of quota.
+    /// The amounts by flavor-resource pair.
     pub usage: Vec<(FlavorResourceId, i64)>,
-    /// Since when.
+    /// The time of admission.
     pub since: Timestamp,
-    /// Whether it was evicted and has yet to leave.
+    /// Whether it was evicted and still holds the quota.
     pub evicted: bool,
 }
 
-/// Pods of one kind.
+/// Pods made from one template.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodSet {
-    /// How many.
+    /// The number of pods.
     pub count: i64,
-    /// How few will do.
+    /// The minimum for partial admission.
     pub min_count: Option<i64>,
-    /// What each asks for.
+    /// The requests of each pod.
     pub requests: Vec<(QuotaResourceId, i64)>,
-    /// By flavor: whether they may use it.
+    /// By flavor: whether the pods may use it.
     pub may_use: Vec<bool>,
-    /// Its pods: those that there are, of a workload that was admitted; those that need a node, of one that asks. Empty where nodes
-    /// play no part.
+    /// The existing pods of an admitted workload, or the pods to place of a pending one. Empty under
+    /// [`crate::policy::kueue::PlacementMode::QuotaOnly`].
     pub pods: Vec<PodId>,
 }
 
-/// What Kueue's objects say beyond the tree itself; by queue, in the tree's order.
+/// The settings of ClusterQueues and Cohorts, by queue in the tree's order, and indexes over them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QuotaRules {
-    /// By queue.
+    /// By queue: its settings.
     pub queues: Vec<QueueRules>,
-    /// By flavor and resource: the cell of quota, if any queue has one.
-    pub cells: Vec<Vec<Option<FlavorResourceId>>>,
-    /// By cell: its resource.
+    /// By flavor and resource: the id of the pair; `None` if no queue has quota for it.
+    pub flavor_resources: Vec<Vec<Option<FlavorResourceId>>>,
+    /// By pair: its resource.
     pub resource_of: Vec<QuotaResourceId>,
-    /// The resource `pods`, where any queue lists it.
+    /// The resource `pods`, if a queue has quota for it.
     pub pods: Option<QuotaResourceId>,
-    /// By flavor: its nodes; empty where nodes play no part.
+    /// By flavor: its nodes; empty if no pods are placed.
     pub flavors: Vec<FlavorNodes>,
-    /// By queue: how many levels are below it.
+    /// By queue: the number of levels below it.
     pub(crate) heights: Vec<usize>,
-    /// By queue: those directly below it.
+    /// By queue: its children.
     pub(crate) children: Vec<Vec<QueueId>>,
-    /// By queue: the workloads that hold its quota, in the order in which they are taken where no queue asks for another.
+    /// By queue: its admitted workloads, in the default order of candidates.
     pub(crate) admitted: Vec<Vec<WorkloadId>>,
-    /// By queue: whether it costs something to disturb one of them, so that their order depends on the time.
+    /// By queue: whether disrupting one of its workloads has a cost, so that the order of candidates depends on the time.
     pub(crate) has_milestones: Vec<bool>,
-    /// By queue and cell, one row after the other: what the queue, or everything below it, has of its own.
+    /// By queue and pair: the nominal quota of the queue, or of the subtree of a cohort.
     pub(crate) nominal: Vec<i64>,
-    /// In the same way: what could be available if nobody used anything.
+    /// By queue and pair: the quota that would be available without any usage.
     pub(crate) potential: Vec<i64>,
-    /// By resource: its cells.
-    pub(crate) cells_of: Vec<Vec<FlavorResourceId>>,
+    /// By resource: its pairs.
+    pub(crate) flavor_resources_of: Vec<Vec<FlavorResourceId>>,
 }
 
 impl QuotaRules {
-    /// From its tables; `cells` is by flavor and resource, `resource_of` by cell.
+    /// Creates the settings from their tables; `pairs` is by flavor and resource, `resource_of` by pair.
     pub fn new(
         queues: Vec<QueueRules>,
-        cells: Vec<Vec<Option<FlavorResourceId>>>,
+        pairs: Vec<Vec<Option<FlavorResourceId>>>,
         resource_of: Vec<QuotaResourceId>,
         pods: Option<QuotaResourceId>,
     ) -> Self {
-        Self { queues, cells, resource_of, pods, ..Self::default() }
+        Self { queues, flavor_resources: pairs, resource_of, pods, ..Self::default() }
     }
 
-    /// Works out what a search looks up all the time.
+    /// Computes the indexes that a search reads.
     pub(crate) fn index(&mut self, queues: &QueueTree, workloads: &[Workload]) {
         let n = queues.ids().len();
         (self.heights, self.children, self.admitted) = (vec![0; n], vec![Vec::new(); n], vec![Vec::new(); n]);
-        for at in (0..n).rev() {
-            if let Some(parent) = queues.get(QueueId::new(at)).parent {
-                self.heights[parent.index()] = self.heights[parent.index()].max(self.heights[at] + 1);
+        for index in (0..n).rev() {
+            if let Some(parent) = queues.get(QueueId::new(index)).parent {
+                self.heights[parent.index()] = self.heights[parent.index()].max(self.heights[index] + 1);
             }
         }
         for id in queues.ids() {
@@ -161,33 +161,33 @@ impl QuotaRules {
             }
         }
         self.has_milestones = vec![false; n];
-        for (at, workload) in workloads.iter().enumerate() {
+        for (index, workload) in workloads.iter().enumerate() {
             if let (Some(queue), Some(_)) = (workload.queue, &workload.admission) {
-                self.admitted[queue.index()].push(WorkloadId::new(at));
+                self.admitted[queue.index()].push(WorkloadId::new(index));
                 self.has_milestones[queue.index()] |= !workload.milestones.is_empty();
             }
         }
         for admitted in &mut self.admitted {
             admitted.sort_unstable_by_key(|id| workloads[id.index()].order());
         }
-        self.index_cells(queues);
+        self.index_quota(queues);
     }
 
-    fn index_cells(&mut self, queues: &QueueTree) {
-        self.cells_of =
+    fn index_quota(&mut self, queues: &QueueTree) {
+        self.flavor_resources_of =
             vec![Vec::new(); self.resource_of.iter().map(|resource| resource.index() + 1).max().unwrap_or(0)];
-        for (at, resource) in self.resource_of.iter().enumerate() {
-            self.cells_of[resource.index()].push(FlavorResourceId::new(at));
+        for (index, resource) in self.resource_of.iter().enumerate() {
+            self.flavor_resources_of[resource.index()].push(FlavorResourceId::new(index));
         }
-        let n_cells = queues.n_resources();
+        let n_pairs = queues.n_resources();
         (self.nominal, self.potential) = (Vec::new(), Vec::new());
-        for (at, rules) in self.queues.iter().enumerate() {
-            let queue = queues.get(QueueId::new(at));
-            for cell in 0..n_cells {
-                let nominal = queue.guarantee[cell];
+        for (index, rules) in self.queues.iter().enumerate() {
+            let queue = queues.get(QueueId::new(index));
+            for pair in 0..n_pairs {
+                let nominal = queue.guarantee[pair];
                 let potential = queue.parent.map_or(nominal, |parent| {
-                    let most = queue.local_quota[cell].saturating_add(self.potential[parent.index() * n_cells + cell]);
-                    rules.borrowing_limit[cell].map_or(most, |limit| most.min(nominal.saturating_add(limit)))
+                    let max = queue.local_quota[pair].saturating_add(self.potential[parent.index() * n_pairs + pair]);
+                    rules.borrowing_limit[pair].map_or(max, |limit| max.min(nominal.saturating_add(limit)))
                 });
                 self.nominal.push(nominal);
                 self.potential.push(potential);
@@ -195,159 +195,159 @@ impl QuotaRules {
         }
     }
 
-    /// A workload holds quota from now on.
+    /// Adds an admitted workload to the index.
     pub(crate) fn admit(&mut self, id: WorkloadId, queue: QueueId, workloads: &[Workload]) {
         let order = |id: WorkloadId| workloads[id.index()].order();
         let admitted = &mut self.admitted[queue.index()];
-        let at = admitted.partition_point(|&other| order(other) < order(id));
-        admitted.insert(at, id);
+        let position = admitted.partition_point(|&other| order(other) < order(id));
+        admitted.insert(position, id);
         self.has_milestones[queue.index()] |= !workloads[id.index()].milestones.is_empty();
     }
 
-    /// A workload no longer holds quota.
-    pub(crate) fn dismiss(&mut self, id: WorkloadId, queue: QueueId, workloads: &[Workload]) {
+    /// Removes a workload from the index.
+    pub(crate) fn remove_admitted(&mut self, id: WorkloadId, queue: QueueId, workloads: &[Workload]) {
         let admitted = &mut self.admitted[queue.index()];
         admitted.retain(|&other| other != id);
         let costs = |id: &WorkloadId| !workloads[id.index()].milestones.is_empty();
         self.has_milestones[queue.index()] = admitted.iter().any(costs);
     }
 
-    /// The cell of a flavor and a resource; none where no quota is about that resource.
-    pub fn cell(&self, flavor: FlavorId, resource: QuotaResourceId) -> Option<FlavorResourceId> {
-        self.cells.get(flavor.index())?.get(resource.index()).copied().flatten()
+    /// The id of the pair; `None` if no queue has quota for it.
+    pub fn flavor_resource(&self, flavor: FlavorId, resource: QuotaResourceId) -> Option<FlavorResourceId> {
+        self.flavor_resources.get(flavor.index())?.get(resource.index()).copied().flatten()
     }
 }
 
 /// The nodes of a flavor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlavorNodes {
-    /// By node: whether it has the flavor's labels.
+    /// By node: whether it has the labels of the flavor.
     pub nodes: Vec<bool>,
-    /// The taints that whoever uses the flavor bears.
+    /// The tolerations that the flavor adds to its pods.
     pub tolerations: Vec<TaintToleration>,
 }
 
-/// The rules of one queue: a field for each setting of a ClusterQueue.
+/// The settings of one ClusterQueue or Cohort.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueRules {
-    /// Whether it holds no workloads of its own, only queues.
+    /// Whether it is a cohort.
     pub is_cohort: bool,
-    /// By cell: how much it may borrow; `None` is as much as there is.
+    /// By pair: the borrowing limit; `None` without one.
     pub borrowing_limit: Vec<Option<i64>>,
-    /// Whom of its own workloads it may preempt.
+    /// `withinClusterQueue`: which of its own workloads it may preempt.
     pub within: WithinClusterQueue,
-    /// Whom in its cohort it may preempt for what it has lent.
+    /// `reclaimWithinCohort`: which workloads in its cohort it may preempt to reclaim quota.
     pub reclaim: ReclaimWithinCohort,
-    /// How long a workload of it waits before it may preempt.
+    /// The seconds that a workload waits before it may preempt.
     pub trigger_after_seconds: i64,
-    /// In which order it takes candidates.
+    /// The order in which it takes candidates.
     pub sorting: Sorting,
-    /// Whether, and whom, it may preempt in order to borrow.
+    /// `borrowWithinCohort`: which workloads it may preempt in order to borrow.
     pub borrow: BorrowWithinCohort,
-    /// What it does with a flavor in which it could borrow.
+    /// `whenCanBorrow`.
     pub when_can_borrow: Fungibility,
-    /// What it does with a flavor in which it could preempt.
+    /// `whenCanPreempt`.
     pub when_can_preempt: Fungibility,
-    /// Whether it would rather preempt than borrow.
+    /// Whether it prefers preempting to borrowing.
     pub preempts_before_borrowing: bool,
-    /// Its weight in billionths, for fair sharing.
+    /// The fair sharing weight in billionths.
     pub weight: i64,
-    /// Whether its first pending workload holds up those behind it.
+    /// `queueingStrategy`.
     pub queueing: QueueingStrategy,
-    /// Its resources in groups, each with its flavors in order; a cohort has none.
+    /// The resource groups of a ClusterQueue; empty for a cohort.
     pub groups: Vec<ResourceGroup>,
 }
 
-/// Resources that take one flavor together.
+/// Resources that get the same flavor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResourceGroup {
     /// The resources.
     pub resources: Vec<QuotaResourceId>,
-    /// The flavors, in the order in which they are tried.
+    /// The flavors, in the order of the search.
     pub flavors: Vec<FlavorId>,
 }
 
-/// `workloadSorting`: what decides between two candidates. The cost of disturbing them comes right before their running time.
+/// `workloadSorting`: the order of candidates. The cost of disruption is compared directly before the running time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sorting {
-    /// Whether the lower priority yields, and when.
+    /// When priority is compared.
     pub priority: ByPriority,
-    /// Who yields by running time.
+    /// How running time is compared.
     pub runtime: ByRuntime,
 }
 
 /// When priority is compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ByPriority {
-    /// Before running time.
+    /// Before running time; lower first.
     #[default]
     First,
-    /// After it.
+    /// After running time; lower first.
     Last,
-    /// It is not.
+    /// Not compared.
     Never,
 }
 
-/// Who yields by running time.
+/// How running time is compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ByRuntime {
-    /// Who was admitted last.
+    /// The last admitted first.
     #[default]
     Lowest,
-    /// Who was admitted first.
+    /// The first admitted first.
     Longest,
-    /// It is not compared.
+    /// Not compared.
     Never,
 }
 
 /// `queueingStrategy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueingStrategy {
-    /// Whoever is behind the first waits for it.
+    /// A workload waits for all before it.
     StrictFifo,
-    /// Where the first can have nothing, the next is looked at.
+    /// If the first workload cannot be admitted, the next is tried.
     BestEffortFifo,
 }
 
 /// `withinClusterQueue`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WithinClusterQueue {
-    /// Nobody.
+    /// No workload.
     Never,
-    /// Whoever is lower.
+    /// Workloads of lower priority.
     LowerPriority,
-    /// Also equals that are newer.
+    /// Also newer workloads of equal priority.
     LowerOrNewerEqualPriority,
 }
 
 /// `reclaimWithinCohort`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReclaimWithinCohort {
-    /// Nobody.
+    /// No workload.
     Never,
-    /// Whoever is lower.
+    /// Workloads of lower priority.
     LowerPriority,
-    /// Anybody.
+    /// Any workload.
     Any,
 }
 
 /// `borrowWithinCohort`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BorrowWithinCohort {
-    /// It may not.
+    /// No workload.
     Never,
-    /// Whoever is lower, and not above the threshold where there is one.
+    /// Workloads of lower priority that do not exceed the threshold, if one is set.
     LowerPriority {
         /// `maxPriorityThreshold`.
         threshold: Option<Priority>,
     },
 }
 
-/// What happens at a flavor that would do.
+/// How the search goes on after a flavor that could be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fungibility {
-    /// It is taken.
+    /// The flavor is chosen.
     MayStopSearch,
-    /// The next is looked at too.
+    /// The next flavor is tried too.
     TryNextFlavor,
 }

@@ -189,7 +189,7 @@ impl SnapshotBuilder {
 }
 
 fn is_pending(pod: &Pod) -> bool {
-    pod.node.is_none() && pod.leaving.is_none()
+    pod.node.is_none() && pod.terminating.is_none()
 }
 
 /// Assigns to every pod set its pending pods and, if the workload is admitted, its bound pods.

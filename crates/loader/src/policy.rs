@@ -52,7 +52,7 @@ impl Question {
 
     /// Returns the preemptor with its pods and requirements.
     pub fn ask(&self, loaded: &Loaded) -> Preemptor {
-        self.policy.ask(&loaded.snapshot, self.preemptor)
+        self.policy.preemptor(&loaded.snapshot, self.preemptor)
     }
 }
 

@@ -23,7 +23,7 @@ pub fn named(loaded: &Loaded, members: &[PodId], outcome: &Outcome) -> Answer {
             let mut victims: Vec<VictimRef> = Vec::new();
             for (index, &unit) in plan.victims.iter().enumerate() {
                 let unit = loaded.snapshot.unit(unit);
-                let reason = plan.grounds.get(index).map(|reason| format!("{reason:?}"));
+                let reason = plan.reasons.get(index).map(|reason| format!("{reason:?}"));
                 let workload = unit.workload.map(|workload| loaded.names.workload(workload).to_string());
                 if workload.is_some() {
                     victims.push(VictimRef { workload, reason, pod: None });

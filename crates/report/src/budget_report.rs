@@ -80,7 +80,7 @@ fn violated_budgets(snapshot: &Snapshot, pods: impl IntoIterator<Item = PodId>) 
 /// The budgets that evicting a pod counts against; none where it is terminating already.
 fn disrupts(snapshot: &Snapshot, pod: PodId) -> &[BudgetId] {
     let pod = snapshot.pod(pod);
-    if pod.leaving.is_some() { &[] } else { &pod.budgets }
+    if pod.terminating.is_some() { &[] } else { &pod.budgets }
 }
 
 /// The budgets that a set of victims violates, and which victim violates which.

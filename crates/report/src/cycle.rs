@@ -101,7 +101,7 @@ pub fn cycle_report(loaded: &Loaded, policy: &Kueue, now: Timestamp) -> CycleRep
 }
 
 fn victims(entry: &CycleEntry) -> &[UnitId] {
-    match &entry.verdict {
+    match &entry.result {
         CycleResult::Decided(Outcome::Preempt(plan)) => &plan.victims,
         CycleResult::Decided(Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_))
         | CycleResult::Skipped(_) => &[],
@@ -136,7 +136,7 @@ fn head(loaded: &Loaded, entry: &CycleEntry, violations: &Violations<'_>) -> Hea
     if !violated.is_empty() {
         text = format!("{text}; {}", violates(&violated));
     }
-    let (verdict, answer) = match &entry.verdict {
+    let (verdict, answer) = match &entry.result {
         CycleResult::Decided(outcome) => {
             let verdict = match outcome {
                 Outcome::Schedule(_) => HeadResult::Schedule,
@@ -166,7 +166,7 @@ fn head(loaded: &Loaded, entry: &CycleEntry, violations: &Violations<'_>) -> Hea
 /// The reason of a head's result: its name, unless the workload is admitted or will be, and its sentence.
 pub fn reason(loaded: &Loaded, entry: &CycleEntry) -> (Option<&'static str>, String) {
     let borrows = entry.assignment.as_ref().is_some_and(|assignment| assignment.borrowing > 0);
-    let text = match &entry.verdict {
+    let text = match &entry.result {
         CycleResult::Decided(Outcome::Schedule(_)) if borrows => "fits now, with borrowed quota",
         CycleResult::Decided(Outcome::Schedule(_)) => "fits now",
         CycleResult::Decided(Outcome::Preempt(_)) => "admitted in a later cycle, after the victims are evicted",

@@ -28,13 +28,13 @@ pub struct Places<'a> {
 impl Places<'_> {
     pub fn nodes(&self, entries: &[NodeEntry]) -> Vec<PlacementReport> {
         let name = |node: NodeId| self.builder.loaded.names.node(node);
-        let chosen = entries.iter().find(|entry| entry.verdict == NodeResult::Chosen);
+        let chosen = entries.iter().find(|entry| entry.result == NodeResult::Chosen);
         let chosen_name = chosen.map_or("", |entry| name(entry.node));
-        let tie = equal(entries.iter().filter_map(|entry| match &entry.verdict {
+        let tie = equal(entries.iter().filter_map(|entry| match &entry.result {
             NodeResult::HigherCost(_, difference) => *difference,
             NodeResult::Chosen | NodeResult::Infeasible(..) => None,
         }));
-        let report = |&NodeEntry { node, ref verdict, decisive }: &NodeEntry| {
+        let report = |&NodeEntry { node, result: ref verdict, decisive }: &NodeEntry| {
             let place = match verdict {
                 NodeResult::Chosen => chosen_place(name(node), tie),
                 NodeResult::HigherCost(plan, difference) => self.not_chosen(name(node), plan, *difference, chosen_name),
@@ -50,13 +50,13 @@ impl Places<'_> {
     pub fn domains(&self, entries: &[DomainEntry]) -> Vec<PlacementReport> {
         let names = &self.builder.loaded.names;
         let name = |domain: &Domain| domain.part.map_or("the cluster", |(topology, part)| names.domain(topology, part));
-        let chosen = entries.iter().find(|entry| entry.verdict == DomainResult::Chosen);
+        let chosen = entries.iter().find(|entry| entry.result == DomainResult::Chosen);
         let chosen_name = chosen.map_or("", |entry| name(&entry.domain));
-        let tie = equal(entries.iter().filter_map(|entry| match &entry.verdict {
+        let tie = equal(entries.iter().filter_map(|entry| match &entry.result {
             DomainResult::HigherCost(_, difference) => *difference,
             DomainResult::Chosen | DomainResult::Infeasible(_) => None,
         }));
-        let report = |DomainEntry { domain, verdict, decisive }: &DomainEntry| {
+        let report = |DomainEntry { domain, result: verdict, decisive }: &DomainEntry| {
             let place = match verdict {
                 DomainResult::Chosen => chosen_place(name(domain), tie),
                 DomainResult::HigherCost(plan, difference) => {
@@ -102,7 +102,9 @@ impl Places<'_> {
         let ReasonText { name: filter, text, .. } =
             reasons::node_refusal(refusal, shortages, &self.builder.loaded.names);
         let short = match refusal {
-            NodeRefusal::Misfit(failure) | NodeRefusal::NoCandidate(failure) => self.builder.short(failure, shortages),
+            NodeRefusal::FilterFailed(failure) | NodeRefusal::NoCandidate(failure) => {
+                self.builder.short(failure, shortages)
+            }
             NodeRefusal::Law(_) => BTreeMap::new(),
         };
         PlacementReport { filter: Some(filter), short, ..place(name, PlaceResult::Infeasible, text) }
@@ -110,11 +112,11 @@ impl Places<'_> {
 
     fn refused_domain(&self, name: &str, refusal: &DomainRefusal) -> PlacementReport {
         let names = &self.builder.loaded.names;
-        let (TooFew { placed, unplaced, misfits: failures }, even_so) = match refusal {
+        let (TooFew { placed, unplaced, failures }, even_so) = match refusal {
             DomainRefusal::NoCandidate(too_few) => (too_few, ", and no pod there may be evicted"),
             DomainRefusal::TooFewPlaced(too_few) => (too_few, " even without all candidates"),
         };
-        let node = |NodeFilterFailure { node, misfit: failure, shortages }: &NodeFilterFailure| {
+        let node = |NodeFilterFailure { node, failure, shortages }: &NodeFilterFailure| {
             (names.node(*node).to_owned(), reasons::filter_failure(failure, shortages, names).text)
         };
         let unplaced = unplaced.map(|pod| format!("; no node for {}", self.builder.pod(pod))).unwrap_or_default();

@@ -107,7 +107,7 @@ pub(crate) fn report_actions(
     outcome: &Outcome,
 ) -> Vec<ActionReport> {
     let unit = preemptor(loaded, policy, ask);
-    match (outcome, ask.preemptor) {
+    match (outcome, ask.id) {
         (Outcome::Wait(_), _) | (Outcome::Unschedulable(_), PreemptorId::Workload(_)) => Vec::new(),
         (Outcome::Schedule(_), PreemptorId::Workload(id)) => admission(loaded, id),
         (Outcome::Schedule(placement), _) => {
@@ -141,7 +141,7 @@ pub(crate) fn report_actions(
 /// Whether an action still has an effect: the pod is not yet nominated to that node, not yet marked for this preemptor, not terminating.
 fn is_pending(loaded: &Loaded, unit: &UnitRef, action: &PlannedAction) -> bool {
     let pod_of = |name: &NamespacedName| loaded.names.pod_id(name).map(|pod| loaded.snapshot.pod(pod));
-    let stays = |name: &NamespacedName| pod_of(name).is_none_or(|pod| pod.leaving.is_none());
+    let stays = |name: &NamespacedName| pod_of(name).is_none_or(|pod| pod.terminating.is_none());
     match action {
         PlannedAction::Nominate { pod, node } => {
             let nominated = pod_of(pod).and_then(|pod| pod.nominated);
@@ -179,7 +179,7 @@ fn unmarked(loaded: &Loaded, unit: &UnitRef, victims: &[UnitId]) -> impl Iterato
     let is_spared = |&id: &PodId| {
         let pod = snapshot.pod(id);
         let is_victim = snapshot.unit_of(id).is_some_and(|unit| victims.contains(&unit));
-        pod.leaving.is_none() && !is_victim && is_marked_for(loaded, pod, unit)
+        pod.terminating.is_none() && !is_victim && is_marked_for(loaded, pod, unit)
     };
     let spared: Vec<PodId> = loaded.names.pod_ids().filter(is_spared).collect();
     spared.into_iter().map(|pod| on_pod("Unmark", loaded.names.pod(pod), String::new()))
@@ -214,7 +214,7 @@ pub fn evict(preemptor: &UnitRef, policy: &Policy, pod: NamespacedName, why: Str
 
 /// The actions of a plan of policy Kueue: one for each victim that is not evicted already.
 pub fn workload_evictions(loaded: &Loaded, plan: &Plan) -> Vec<PlannedAction> {
-    let victims = plan.victims.iter().zip(&plan.grounds).filter_map(|(&unit, &ground)| {
+    let victims = plan.victims.iter().zip(&plan.reasons).filter_map(|(&unit, &ground)| {
         let id = loaded.snapshot.unit(unit).workload?;
         let workload = loaded.snapshot.workload(id);
         let is_evicted = workload.admission.as_ref().is_none_or(|admission| admission.evicted);
@@ -228,7 +228,7 @@ pub fn workload_evictions(loaded: &Loaded, plan: &Plan) -> Vec<PlannedAction> {
 /// The reference to the preemptor that its victims carry.
 pub fn preemptor(loaded: &Loaded, policy: &Policy, ask: &Preemptor) -> UnitRef {
     let names = &loaded.names;
-    match (policy, ask.preemptor) {
+    match (policy, ask.id) {
         (_, PreemptorId::Group(group)) => UnitRef::Group(names.group(group).clone()),
         (_, PreemptorId::Workload(workload)) => UnitRef::Workload(names.workload(workload).clone()),
         (Policy::Koordinator(_), PreemptorId::Pod(pod)) if let Some(job) = loaded.snapshot.pod(pod).job => {
@@ -243,7 +243,7 @@ fn why(loaded: &Loaded, policy: &Policy, ask: &Preemptor, victim: UnitId) -> Str
     let Loaded { snapshot, names, .. } = loaded;
     let victim = snapshot.unit(victim);
     let queue = victim.pods.first().and_then(|&pod| snapshot.pod(pod).queue);
-    let for_daemon = matches!(ask.preemptor, PreemptorId::Pod(pod) if snapshot.pod(pod).daemon);
+    let for_daemon = matches!(ask.id, PreemptorId::Pod(pod) if snapshot.pod(pod).daemon);
     match (policy, queue) {
         (Policy::YuniKorn, _) if for_daemon => "a DaemonSet pod needs the node".to_owned(),
         (Policy::YuniKorn, Some(queue)) => format!("queue {} uses more than its guarantee", names.queue(queue)),

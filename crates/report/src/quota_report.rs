@@ -74,7 +74,7 @@ pub fn quotas(
     let after = queue_usage(snapshot, policy, queue, &ids, &evicted, assignment);
     let report = |(before, after): (&QueueUsage, &QueueUsage)| {
         let cohort = snapshot.queues().get(before.queue).parent;
-        let quota = cells.iter().zip(before.cells.iter().zip(&after.cells));
+        let quota = cells.iter().zip(before.flavor_resources.iter().zip(&after.flavor_resources));
         CohortReport {
             name: loaded.names.queue(before.queue).to_owned(),
             depth: before.depth,
@@ -106,7 +106,7 @@ fn cells(
     for group in &rules.queues[queue.index()].groups {
         for &flavor in &group.flavors {
             for &resource in group.resources.iter().filter(|resource| is_requested(**resource)) {
-                let cell = rules.cell(flavor, resource);
+                let cell = rules.flavor_resource(flavor, resource);
                 let is_assigned = |cell: &FlavorResourceId| {
                     assignment.is_none_or(|assignment| assignment.usage.iter().any(|(of, _)| of == cell))
                 };

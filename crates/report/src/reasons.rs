@@ -58,7 +58,9 @@ pub fn law(law: &Law, names: &Names) -> ReasonText {
         Law::PreemptionDelay { until } => {
             reason_text("PreemptionDelay", format!("the preemptor may not preempt before {}", format_time(*until)))
         }
-        Law::PreemptionInProgress { leaving, nodes, until } => shared::in_progress(leaving, nodes, *until, names),
+        Law::PreemptionInProgress { terminating, nodes, until } => {
+            shared::in_progress(terminating, nodes, *until, names)
+        }
         // Kubernetes.
         Law::GroupMismatch { member, about } => shared::group_mismatch(names.pod(*member), about),
         // YuniKorn.

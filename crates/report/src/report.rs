@@ -91,9 +91,9 @@ impl ReportBuilder<'_> {
             law,
             cost: plan.map(|plan| cost(&plan.cost)),
             victims: match plan {
-                Some(plan) if !plan.grounds.is_empty() => {
+                Some(plan) if !plan.reasons.is_empty() => {
                     let own = self.own_queue(ask);
-                    let victims = plan.victims.iter().zip(&plan.grounds);
+                    let victims = plan.victims.iter().zip(&plan.reasons);
                     victims.map(|(&unit, &why)| violating(self.workload_victim(own, unit, why), unit)).collect()
                 }
                 _ => explanation.victims.iter().map(|reason| violating(self.victim(reason), reason.unit)).collect(),

@@ -30,7 +30,7 @@ impl ReportBuilder<'_> {
     }
 
     pub(crate) fn preemptor(&self, ask: &Preemptor) -> PreemptorReport {
-        let (kind, name) = match ask.preemptor {
+        let (kind, name) = match ask.id {
             PreemptorId::Pod(pod) => (PreemptorKind::Pod, self.pod(pod)),
             PreemptorId::Group(id) => (PreemptorKind::PodGroup, self.loaded.names.group(id).to_string()),
             PreemptorId::Workload(id) => (PreemptorKind::Workload, self.loaded.names.workload(id).to_string()),
@@ -52,7 +52,7 @@ impl ReportBuilder<'_> {
         let named = |&text: &TextId| self.loaded.names.text(text).to_owned();
         let report = LawReport { name, text, ..LawReport::default() };
         match law {
-            Law::PreemptionInProgress { leaving, until, .. } => {
+            Law::PreemptionInProgress { terminating: leaving, until, .. } => {
                 let waits_for = leaving.iter().map(|&pod| self.pod(pod)).collect();
                 LawReport { waits_for, until: Some(reasons::format_time(*until)), ..report }
             }
@@ -91,7 +91,7 @@ impl ReportBuilder<'_> {
     pub(crate) fn victim(&self, reason: &VictimReason) -> VictimReport {
         let names = &self.loaded.names;
         let (pod, node) = (self.pod(reason.pod), names.node(reason.node).to_owned());
-        let ReasonText { name, text, .. } = reasons::filter_failure(&reason.misfit, &reason.shortages, names);
+        let ReasonText { name, text, .. } = reasons::filter_failure(&reason.failure, &reason.shortages, names);
         let text = format!("{pod} would not fit on {node}: {text}");
         VictimReport {
             unit: self.unit(reason.unit),
@@ -99,7 +99,7 @@ impl ReportBuilder<'_> {
             node,
             filter: name,
             text,
-            short: self.short(&reason.misfit, &reason.shortages),
+            short: self.short(&reason.failure, &reason.shortages),
             ..VictimReport::default()
         }
     }

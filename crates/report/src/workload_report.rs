@@ -61,7 +61,7 @@ impl ReportBuilder<'_> {
     }
 
     pub(crate) fn own_queue(&self, ask: &Preemptor) -> Option<QueueId> {
-        match ask.preemptor {
+        match ask.id {
             PreemptorId::Workload(id) => self.loaded.snapshot.workload(id).queue,
             PreemptorId::Pod(_) | PreemptorId::Group(_) => None,
         }

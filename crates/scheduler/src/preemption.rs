@@ -278,8 +278,8 @@ fn is_of_broken_group(pod: &NamespacedName, view: &ClusterView) -> bool {
     pod.and_then(|pod| pod.group).is_some_and(|group| {
         let group = snapshot.group(group);
         let members = || group.members.iter().map(|pod| snapshot.pod(*pod));
-        let running = members().filter(|pod| pod.node.is_some() && pod.leaving.is_none()).count();
-        let evicted = members().any(|pod| pod.leaving.is_some_and(|leaving| leaving.by_preemption));
+        let running = members().filter(|pod| pod.node.is_some() && pod.terminating.is_none()).count();
+        let evicted = members().any(|pod| pod.terminating.is_some_and(|terminating| terminating.by_preemption));
         group.mode == DisruptionMode::All && (evicted || running < group.min_count)
     })
 }

@@ -175,7 +175,7 @@ impl ClusterView {
         let Loaded { snapshot, names, .. } = self.loaded();
         let is_current = |pod: &PodId| {
             let pod = snapshot.pod(*pod);
-            pod.leaving.is_none() || !pod.takes_part()
+            pod.terminating.is_none() || !pod.takes_part()
         };
         match unit {
             UnitRef::Pod(name) => {

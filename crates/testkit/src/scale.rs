@@ -93,12 +93,12 @@ impl Scenario {
         let asking = self.objects.kueue_workloads.iter().filter(|workload| workload.object.status.is_none());
         assert_eq!(considered.len(), asking.count(), "heads");
         for (index, head) in considered.iter().enumerate() {
-            let stands = match &head.verdict {
+            let stands = match &head.result {
                 CycleResult::Decided(Outcome::Preempt(plan)) => index == 0 && Some(plan.victims.len()) == self.victims,
                 CycleResult::Skipped(SkipReason::VictimTaken { by, .. }) => index > 0 && *by == considered[0].workload,
                 CycleResult::Decided(_) | CycleResult::Skipped(_) => false,
             };
-            assert!(stands, "head {index}: {:?}", head.verdict);
+            assert!(stands, "head {index}: {:?}", head.result);
         }
     }
 

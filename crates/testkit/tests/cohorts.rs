@@ -351,7 +351,7 @@ fn cycle_needs_only_the_first_of_equal_workloads() {
         left_out += pending.len() - firsts.len();
         let gets = |pending: &[WorkloadId]| {
             let mut heads = run_cycle(snapshot, &policy, pending, question.now);
-            heads.retain(|head| !matches!(head.verdict, CycleResult::Decided(Outcome::Unschedulable(_))));
+            heads.retain(|head| !matches!(head.result, CycleResult::Decided(Outcome::Unschedulable(_))));
             heads
         };
         assert_eq!(gets(&pending), gets(&firsts), "{}", case.name);

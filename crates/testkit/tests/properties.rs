@@ -306,14 +306,14 @@ impl Decided {
         for reason in &explanation.victims {
             check(&reason.misfit, &reason.shortages);
         }
-        for NodeEntry { verdict, .. } in &explanation.nodes {
+        for NodeEntry { result: verdict, .. } in &explanation.nodes {
             if let NodeResult::Infeasible(RefusedNode { refusal, shortages }) = verdict
-                && let NodeRefusal::Misfit(failure) | NodeRefusal::NoCandidate(failure) = refusal
+                && let NodeRefusal::FilterFailed(failure) | NodeRefusal::NoCandidate(failure) = refusal
             {
                 check(failure, shortages);
             }
         }
-        for DomainEntry { verdict, .. } in &explanation.domains {
+        for DomainEntry { result: verdict, .. } in &explanation.domains {
             if let DomainResult::Infeasible(DomainRefusal::TooFewPlaced(few) | DomainRefusal::NoCandidate(few)) =
                 verdict
             {
@@ -326,12 +326,12 @@ impl Decided {
     fn chooses_the_lowest_cost(&mut self) {
         let explanation = self.explanation();
         let Outcome::Preempt(chosen) = &self.outcome else { return };
-        let nodes = explanation.nodes.iter().map(|entry| match &entry.verdict {
+        let nodes = explanation.nodes.iter().map(|entry| match &entry.result {
             NodeResult::Chosen => Some(None),
             NodeResult::HigherCost(plan, difference) => Some(Some((plan, difference))),
             NodeResult::Infeasible(..) => None,
         });
-        let domains = explanation.domains.iter().map(|entry| match &entry.verdict {
+        let domains = explanation.domains.iter().map(|entry| match &entry.result {
             DomainResult::Chosen => Some(None),
             DomainResult::HigherCost(plan, difference) => Some(Some((plan, difference))),
             DomainResult::Infeasible(_) => None,

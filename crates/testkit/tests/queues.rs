@@ -135,7 +135,7 @@ impl<'l> CheckedPlan<'l> {
     fn victims_are_no_daemons_and_not_terminating(&self) {
         for &victim in &self.victims {
             let pod = self.loaded.snapshot.pod(victim);
-            assert!(!pod.daemon && pod.leaving.is_none(), "seed {}", self.seed);
+            assert!(!pod.daemon && pod.terminating.is_none(), "seed {}", self.seed);
         }
     }
 }

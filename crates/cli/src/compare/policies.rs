@@ -168,7 +168,7 @@ struct PolicyAnswer {
 impl ComparedCluster {
     fn new(objects: &ObjectSet, asked: &TestSpec) -> Result<Self, InputError> {
         load(objects, OnInvalid::Files)?;
-        let kubernetes = KubernetesObjects::of(objects)?;
+        let kubernetes = KubernetesObjects::from_objects(objects)?;
         let loaded = load(&kubernetes.objects, OnInvalid::Files)?;
         let queues = NeutralQueues::from_objects(objects, &kubernetes)?;
         Ok(Self { objects: objects.clone(), kubernetes, loaded, queues, refusal: refusal(objects, asked) })

@@ -37,10 +37,10 @@ pub fn page(input: &SimulationInput, skipped: &SkippedLines, results: &[PolicyRu
     let time = Axis::time(seconds(longest));
     let body = html! {
         p { (headline(input).trim_end()) @if let Some(skipped) = skipped_lines(skipped) { "; " (skipped) } }
-        @if !input.made_up.is_empty() {
+        @if !input.assumptions.is_empty() {
             section.note {
                 h2 { "Synthetic data" }
-                ul.dots { @for note in &input.made_up { li { (note) } } }
+                ul.dots { @for note in &input.assumptions { li { (note) } } }
             }
         }
         (comparison(results))

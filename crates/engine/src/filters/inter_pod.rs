@@ -1,5 +1,5 @@
-//! What a pod minds of other pods: ports, spread, affinity and anti-affinity, both ways. Counts by domain are kept up as pods
-//! move, so that a check is a look at a few numbers. A shape that minds nothing costs nothing.
+//! The constraints of a pod about other pods: host ports, topology spread, affinity and anti-affinity, its own and those of other pods.
+//! Counts by domain are updated as pods move, so that a check reads a few numbers. A shape without such constraints costs nothing.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use crate::ids::{NodeId, PodId, ShapeId, TopologyId};
 use crate::shape::{Shape, Spread, Term};
 use crate::snapshot::{Pod, Snapshot};
 
-/// The counts for every shape that asks.
+/// The counts for every shape of the preemptor that has inter-pod constraints.
 #[derive(Default)]
 pub(crate) struct InterPodCounts {
-    relations: Vec<ShapeCounts>,
+    shapes: Vec<ShapeCounts>,
 }
 
-/// What one shape minds.
+/// The counts for the constraints of one shape.
 struct ShapeCounts {
     shape: ShapeId,
     ports: Option<Counter>,
@@ -24,10 +24,10 @@ struct ShapeCounts {
     others_anti_affinity: Vec<Counter>,
 }
 
-/// How much is minded in each domain.
+/// A count by domain.
 struct Counter {
-    place: CountedBy,
-    /// By shape: how much a pod of it adds.
+    counted_by: CountedBy,
+    /// By shape: how much a pod of that shape adds.
     weights: Vec<i64>,
     counts: Vec<i64>,
 }
@@ -40,114 +40,109 @@ enum CountedBy {
 
 struct AffinityCounter {
     terms: Vec<Counter>,
-    /// Whether the shape meets its own terms, so that the first of its kind may land.
-    meets_itself: bool,
+    /// Whether the shape matches its own terms, so that the first pod of a series may be placed.
+    matches_itself: bool,
 }
 
 struct SpreadCounter {
     constraint: Spread,
     counter: Counter,
-    /// By node: whether its pods count.
+    /// By node: whether its pods count for the constraint.
     counted: Vec<bool>,
     n_domains: usize,
-    /// By count: how many domains have it.
+    /// By count: the number of domains with that count.
     histogram: Vec<usize>,
     minimum: usize,
-    meets_itself: bool,
+    matches_itself: bool,
 }
 
 impl InterPodCounts {
     pub fn new(snapshot: &Snapshot, shapes: &[ShapeId]) -> Self {
-        let mut relations: Vec<ShapeCounts> = Vec::new();
+        let mut counts: Vec<ShapeCounts> = Vec::new();
         for &shape in shapes {
-            if relations.iter().all(|relation| relation.shape != shape) {
-                relations.extend(ShapeCounts::new(snapshot, shape));
+            if counts.iter().all(|counts| counts.shape != shape) {
+                counts.extend(ShapeCounts::new(snapshot, shape));
             }
         }
-        let mut relations = Self { relations };
-        if !relations.is_empty() {
+        let mut counts = Self { shapes: counts };
+        if !counts.is_empty() {
             for pod in (0..snapshot.n_pods()).map(PodId::new) {
-                relations.moved(snapshot, pod, None, snapshot.pod(pod).node);
+                counts.moved(snapshot, pod, None, snapshot.pod(pod).node);
             }
         }
-        relations
+        counts
     }
 
-    /// Whether no shape that asks minds any pod.
+    /// Whether no shape of the preemptor has inter-pod constraints.
     pub fn is_empty(&self) -> bool {
-        self.relations.is_empty()
+        self.shapes.is_empty()
     }
 
-    /// Whether no shape that asks minds a pod on another node: host ports at most.
+    /// Whether the constraints concern only pods on the same node: host ports at most.
     pub fn is_local(&self) -> bool {
-        self.relations.iter().all(ShapeCounts::is_local)
+        self.shapes.iter().all(ShapeCounts::is_local)
     }
 
-    /// A pod went from one place to another.
+    /// Updates the counts after a pod moved.
     pub fn moved(&mut self, snapshot: &Snapshot, pod: PodId, from: Option<NodeId>, to: Option<NodeId>) {
-        for relation in &mut self.relations {
+        for counts in &mut self.shapes {
             let pod = snapshot.pod(pod);
-            if let Some(node) = from {
-                relation.count(snapshot, pod, node, -1);
-            }
-            if let Some(node) = to {
-                relation.count(snapshot, pod, node, 1);
+            for (node, sign) in from.map(|node| (node, -1)).into_iter().chain(to.map(|node| (node, 1))) {
+                counts.count(snapshot, pod, node, sign);
             }
         }
     }
 
-    pub fn ports_misfit(&self, snapshot: &Snapshot, shape: ShapeId, node: NodeId) -> Option<FilterFailure> {
+    pub fn port_conflict(&self, snapshot: &Snapshot, shape: ShapeId, node: NodeId) -> Option<FilterFailure> {
         let ports = self.of(shape)?.ports.as_ref()?;
-        (ports.at(snapshot, node)? > 0).then_some(FilterFailure::Ports)
+        (ports.in_domain_of(snapshot, node)? > 0).then_some(FilterFailure::Ports)
     }
 
-    /// Spread first, then affinity, then anti-affinity, as kube-scheduler has it.
+    /// Checks spread, then affinity, then anti-affinity, as kube-scheduler does.
     pub fn filter_failure(&self, snapshot: &Snapshot, shape: ShapeId, node: NodeId) -> Option<FilterFailure> {
-        let relation = self.of(shape)?;
-        relation
+        let counts = self.of(shape)?;
+        counts
             .spread
             .iter()
             .find_map(|spread| spread.filter_failure(snapshot, node))
-            .or_else(|| relation.affinity.as_ref()?.filter_failure(snapshot, node))
-            .or_else(|| first_hit(snapshot, node, &relation.anti_affinity).map(FilterFailure::AntiAffinity))
-            .or_else(|| {
-                first_hit(snapshot, node, &relation.others_anti_affinity).map(FilterFailure::OthersAntiAffinity)
-            })
+            .or_else(|| counts.affinity.as_ref()?.filter_failure(snapshot, node))
+            .or_else(|| first_hit(snapshot, node, &counts.anti_affinity).map(FilterFailure::AntiAffinity))
+            .or_else(|| first_hit(snapshot, node, &counts.others_anti_affinity).map(FilterFailure::OthersAntiAffinity))
     }
 
-    /// Whether a pod of this shape could be in the way of any shape that asks. A pod that only helps an affinity which others
-    /// meet already is not.
+    /// Whether a pod of this shape could violate a constraint of the preemptor. A pod that only matches an affinity term which others match
+    /// too cannot.
     pub fn may_disturb(&self, shape: ShapeId) -> bool {
         let weighs = |counter: &Counter| counter.weights[shape.index()] != 0;
-        self.relations.iter().any(|relation| {
-            relation.ports.iter().any(weighs)
-                || relation.spread.iter().any(|spread| weighs(&spread.counter))
-                || relation.anti_affinity.iter().any(weighs)
-                || relation.others_anti_affinity.iter().any(weighs)
-                || relation.affinity.iter().any(|affinity| affinity.meets_itself && affinity.terms.iter().any(weighs))
+        self.shapes.iter().any(|counts| {
+            counts.ports.iter().any(weighs)
+                || counts.spread.iter().any(|spread| weighs(&spread.counter))
+                || counts.anti_affinity.iter().any(weighs)
+                || counts.others_anti_affinity.iter().any(weighs)
+                || counts.affinity.iter().any(|affinity| affinity.matches_itself && affinity.terms.iter().any(weighs))
         })
     }
 
     fn of(&self, shape: ShapeId) -> Option<&ShapeCounts> {
-        self.relations.iter().find(|relation| relation.shape == shape)
+        self.shapes.iter().find(|counts| counts.shape == shape)
     }
 }
 
 fn first_hit(snapshot: &Snapshot, node: NodeId, counters: &[Counter]) -> Option<TopologyId> {
-    let hit = counters.iter().find(|counter| counter.at(snapshot, node).is_some_and(|count| count > 0))?;
-    match hit.place {
+    let hit = counters.iter().find(|counter| counter.in_domain_of(snapshot, node).is_some_and(|count| count > 0))?;
+    match hit.counted_by {
         CountedBy::Topology(topology) => Some(topology),
         CountedBy::Node => unreachable!("anti-affinity has a topology"),
     }
 }
 
 impl ShapeCounts {
-    /// `None` where the shape minds no pod and no pod minds it.
+    /// `None` if the shape has no inter-pod constraints and is not selected by those of other pods.
     fn new(snapshot: &Snapshot, id: ShapeId) -> Option<Self> {
         let shape = snapshot.shape(id);
         let ports = (!shape.ports.is_empty()).then(|| {
             Counter::new(snapshot, CountedBy::Node, |other| {
-                let conflict = |port: &_| other.ports.iter().any(|taken| taken.conflicts_with(port));
+                let conflict = |port: &_| other.ports.iter().any(|used| used.conflicts_with(port));
                 i64::from(shape.ports.iter().any(conflict))
             })
         });
@@ -160,9 +155,9 @@ impl ShapeCounts {
         };
         let affinity = (!shape.affinity.is_empty()).then(|| AffinityCounter {
             terms: shape.affinity.iter().map(of_affinity).collect(),
-            meets_itself: meets_all(shape),
+            matches_itself: meets_all(shape),
         });
-        let relation = Self {
+        let counts = Self {
             shape: id,
             ports,
             spread: shape.spread.iter().map(|spread| SpreadCounter::new(snapshot, shape, spread)).collect(),
@@ -170,10 +165,10 @@ impl ShapeCounts {
             anti_affinity: shape.anti_affinity.iter().map(of_term).collect(),
             others_anti_affinity: others_anti_affinity(snapshot, shape),
         };
-        (relation.ports.is_some() || !relation.is_local()).then_some(relation)
+        (counts.ports.is_some() || !counts.is_local()).then_some(counts)
     }
 
-    /// Whether it minds no pod on another node.
+    /// Whether no constraint concerns pods on other nodes.
     fn is_local(&self) -> bool {
         self.spread.is_empty()
             && self.affinity.is_none()
@@ -191,7 +186,7 @@ impl ShapeCounts {
         for counter in counters {
             counter.count(snapshot, pod.shape, node, sign);
         }
-        if pod.leaving.is_none() {
+        if pod.terminating.is_none() {
             for spread in &mut self.spread {
                 spread.count(snapshot, pod.shape, node, sign);
             }
@@ -199,7 +194,7 @@ impl ShapeCounts {
     }
 }
 
-/// For each topology, how many terms of other pods mean this shape.
+/// For each topology, the number of anti-affinity terms of other pods that select this shape.
 fn others_anti_affinity(snapshot: &Snapshot, shape: &Shape) -> Vec<Counter> {
     let topologies: BTreeSet<TopologyId> = snapshot
         .shapes_with_anti_affinity()
@@ -208,27 +203,27 @@ fn others_anti_affinity(snapshot: &Snapshot, shape: &Shape) -> Vec<Counter> {
         .filter(|term| term.selects(shape))
         .map(|term| term.topology)
         .collect();
-    let meaning = |other: &Shape, topology| {
+    let selecting_terms = |other: &Shape, topology| {
         other.anti_affinity.iter().filter(|term| term.topology == topology && term.selects(shape)).count() as i64
     };
     topologies
         .into_iter()
-        .map(|topology| Counter::new(snapshot, CountedBy::Topology(topology), |other| meaning(other, topology)))
+        .map(|topology| Counter::new(snapshot, CountedBy::Topology(topology), |other| selecting_terms(other, topology)))
         .collect()
 }
 
 impl Counter {
-    fn new(snapshot: &Snapshot, place: CountedBy, weight: impl Fn(&Shape) -> i64) -> Self {
-        let n_domains = match place {
+    fn new(snapshot: &Snapshot, counted_by: CountedBy, weight: impl Fn(&Shape) -> i64) -> Self {
+        let n_domains = match counted_by {
             CountedBy::Node => snapshot.node_ids().len(),
             CountedBy::Topology(topology) => snapshot.topology(topology).n_domains,
         };
         let weights = (0..snapshot.n_shapes()).map(|shape| weight(snapshot.shape(ShapeId::new(shape)))).collect();
-        Self { place, weights, counts: vec![0; n_domains] }
+        Self { counted_by, weights, counts: vec![0; n_domains] }
     }
 
     fn domain(&self, snapshot: &Snapshot, node: NodeId) -> Option<usize> {
-        match self.place {
+        match self.counted_by {
             CountedBy::Node => Some(node.index()),
             CountedBy::Topology(topology) => {
                 snapshot.topology(topology).domain[node.index()].map(|domain| domain as usize)
@@ -245,23 +240,23 @@ impl Counter {
         }
     }
 
-    /// The count in the node's domain; `None` where the node lacks the label.
-    fn at(&self, snapshot: &Snapshot, node: NodeId) -> Option<i64> {
+    /// The count in the node's domain; `None` if the node lacks the label.
+    fn in_domain_of(&self, snapshot: &Snapshot, node: NodeId) -> Option<i64> {
         self.domain(snapshot, node).map(|domain| self.counts[domain])
     }
 }
 
 impl AffinityCounter {
-    /// Every term's label must be there, and a pod that meets all terms in each domain; the first of its kind needs none.
+    /// The node needs the label of every term, and each of its domains a pod that matches all terms; the first pod of a series needs none.
     fn filter_failure(&self, snapshot: &Snapshot, node: NodeId) -> Option<FilterFailure> {
         let mut met = true;
         for term in &self.terms {
-            match term.at(snapshot, node) {
+            match term.in_domain_of(snapshot, node) {
                 None => return Some(FilterFailure::Affinity),
                 Some(count) => met &= count > 0,
             }
         }
-        let first = || self.meets_itself && self.terms.iter().all(|term| term.counts.iter().all(|&count| count == 0));
+        let first = || self.matches_itself && self.terms.iter().all(|term| term.counts.iter().all(|&count| count == 0));
         (!met && !first()).then_some(FilterFailure::Affinity)
     }
 }
@@ -299,7 +294,7 @@ impl SpreadCounter {
             n_domains: domains.len(),
             histogram: vec![domains.len()],
             minimum: 0,
-            meets_itself: constraint.selector.matches(&shape.labels),
+            matches_itself: constraint.selector.matches(&shape.labels),
         }
     }
 
@@ -327,11 +322,11 @@ impl SpreadCounter {
 
     fn filter_failure(&self, snapshot: &Snapshot, node: NodeId) -> Option<FilterFailure> {
         let Spread { topology, max_skew, min_domains, .. } = self.constraint;
-        let Some(count) = self.counter.at(snapshot, node) else {
+        let Some(count) = self.counter.in_domain_of(snapshot, node) else {
             return Some(FilterFailure::SpreadLabel(topology));
         };
         let minimum = if self.n_domains < min_domains { 0 } else { self.minimum as i64 };
-        let skew = count + i64::from(self.meets_itself) - minimum;
+        let skew = count + i64::from(self.matches_itself) - minimum;
         (skew > max_skew).then_some(FilterFailure::Spread { topology, skew, max_skew })
     }
 }

@@ -1,5 +1,5 @@
-//! Where a pod fits. One file for each kind of filter; this one runs them in kube-scheduler's order, because the first that
-//! fails says whether taking pods away could help.
+//! The filters that decide whether a pod fits on a node, one file for each kind. `fit` runs them in kube-scheduler's order, because the
+//! first that fails says whether evicting pods could help.
 
 pub(crate) mod inter_pod;
 pub(crate) mod node;
@@ -12,53 +12,58 @@ use crate::shape::Taint;
 pub enum FilterFailure {
     /// The node is cordoned.
     Cordon,
-    /// The pod does not bear this taint.
+    /// The pod does not tolerate this taint.
     Taint(Taint),
     /// The pod's node selector or node affinity excludes the node.
     NodeSelection,
-    /// The node does not let pods that grow in place preempt.
+    /// The node does not allow preemption for pods that are resized in place.
     ResizeDisabled,
-    /// A port of the node that the pod wants is taken.
+    /// A host port of the pod is in use on the node.
     Ports,
-    /// A queue would be over its ceiling.
+    /// A queue would exceed its limit. docs/rules/yunikorn.md#y16, docs/rules/koordinator.md#q11
     QueueLimit {
         /// The queue.
         queue: QueueId,
-        /// The first resource that it would have too much of.
+        /// The first resource over the limit.
         resource: ResourceId,
-        /// By how much.
+        /// The amount.
         over: i64,
     },
     /// A resource is short.
     Resource {
-        /// The first that is.
+        /// The first resource that is short.
         resource: ResourceId,
-        /// By how much.
+        /// The amount.
         short: i64,
-        /// Whether the node has less of some resource than the pod asks for, even when empty.
+        /// Whether the request for some resource exceeds the node's total.
         beyond: bool,
     },
-    /// The node lacks the label that the pod is to be spread by.
+    /// The node lacks the label of a topology spread constraint.
     SpreadLabel(TopologyId),
-    /// The pod would be spread too unevenly.
+    /// The pod would violate a topology spread constraint.
     Spread {
-        /// The label it is spread by.
+        /// The label of the constraint.
         topology: TopologyId,
-        /// How uneven it would be.
+        /// The skew with the pod on this node.
         skew: i64,
-        /// How uneven it may be.
+        /// The allowed skew.
         max_skew: i64,
     },
-    /// No pod that it must run beside is there.
+    /// A required affinity term of the pod matches no pod.
     Affinity,
-    /// A pod that it must not run beside is there.
+    /// A required anti-affinity term of the pod matches a pod.
     AntiAffinity(TopologyId),
-    /// A pod is there that must not run beside it.
+    /// A required anti-affinity term of another pod matches the pod.
     OthersAntiAffinity(TopologyId),
 }
 
 impl FilterFailure {
-    /// Whether taking pods away could make it fit. (Rules 7 and 8 of the pods.)
+    /// Whether resources may be short on the node: they are the reason, or the filter that failed comes before them.
+    pub(crate) fn may_hide_shortages(self) -> bool {
+        matches!(self, Self::Resource { .. } | Self::Ports)
+    }
+
+    /// docs/rules/kubernetes-pods.md#p7, docs/rules/kubernetes-pods.md#p8: whether evicting pods could make the pod fit.
     pub fn resolvable(self) -> bool {
         match self {
             Self::Cordon

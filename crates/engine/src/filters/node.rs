@@ -1,4 +1,4 @@
-//! What a node itself refuses, whoever runs there: cordon, taints, node selection. No preemption changes it.
+//! The filters that depend on the node alone: cordon, taints, node selection. No preemption changes their result.
 
 use crate::filters::FilterFailure;
 use crate::ids::NodeId;
@@ -6,10 +6,10 @@ use crate::labels::Requirement;
 use crate::shape::{Effect, NameRequirement, NodeSelection, NodeTerm, Shape, Taint};
 use crate::snapshot::{Node, Snapshot};
 
-/// Why the node is closed to the shape, if it is.
+/// The reason why the node does not accept pods of the shape.
 pub(crate) fn filter_failure(snapshot: &Snapshot, shape: &Shape, node: NodeId) -> Option<FilterFailure> {
     let node = snapshot.node(node);
-    if node.cordon.is_some_and(|taint| !bears(shape, &taint)) {
+    if node.cordon.is_some_and(|taint| !tolerates(shape, &taint)) {
         return Some(FilterFailure::Cordon);
     }
     if let Some(taint) = untolerated(shape, node) {
@@ -18,25 +18,25 @@ pub(crate) fn filter_failure(snapshot: &Snapshot, shape: &Shape, node: NodeId) -
     (!selects(&shape.nodes, node, snapshot.numbers())).then_some(FilterFailure::NodeSelection)
 }
 
-/// The first taint that keeps the shape out.
+/// The first taint that the shape does not tolerate.
 pub(crate) fn untolerated(shape: &Shape, node: &Node) -> Option<Taint> {
-    node.taints.iter().copied().find(|taint| taint.effect != Effect::PreferNoSchedule && !bears(shape, taint))
+    node.taints.iter().copied().find(|taint| taint.effect != Effect::PreferNoSchedule && !tolerates(shape, taint))
 }
 
-fn bears(shape: &Shape, taint: &Taint) -> bool {
+fn tolerates(shape: &Shape, taint: &Taint) -> bool {
     shape.tolerations.iter().any(|toleration| toleration.tolerates(taint))
 }
 
 /// Whether the selection allows the node.
 pub(crate) fn selects(selection: &NodeSelection, node: &Node, numbers: &[Option<i64>]) -> bool {
     all_match(&selection.all, node, numbers)
-        && selection.any.as_ref().is_none_or(|terms| terms.iter().any(|term| holds(term, node, numbers)))
+        && selection.any.as_ref().is_none_or(|terms| terms.iter().any(|term| term_matches(term, node, numbers)))
 }
 
-/// A term that demands nothing holds nowhere, as in Kubernetes.
-fn holds(term: &NodeTerm, node: &Node, numbers: &[Option<i64>]) -> bool {
-    let demands = !(term.labels.is_empty() && term.names.is_empty());
-    demands
+/// A term without requirements matches no node, as in Kubernetes.
+fn term_matches(term: &NodeTerm, node: &Node, numbers: &[Option<i64>]) -> bool {
+    let is_empty = term.labels.is_empty() && term.names.is_empty();
+    !is_empty
         && all_match(&term.labels, node, numbers)
         && term.names.iter().all(|requirement| match requirement {
             NameRequirement::In(names) => names.contains(&node.name),

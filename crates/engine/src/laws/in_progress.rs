@@ -1,28 +1,33 @@
-//! While the victims of an earlier preemption for it are leaving a node it is nominated to, it causes no second round. (Rule 3 of
-//! the pods, rules 7, 14 and 19 of the groups.)
+//! docs/rules/kubernetes-pods.md#p3, docs/rules/kubernetes-groups.md#g7, docs/rules/kubernetes-groups.md#g14,
+//! docs/rules/kubernetes-groups.md#g19: while victims of an earlier preemption terminate on a node that the preemptor is nominated to, it
+//! preempts no others.
 
 use crate::fit::Preemptor;
 use crate::ids::{NodeId, PodId};
 use crate::laws::Law;
 use crate::snapshot::Snapshot;
 
-/// `nodes` are those that the preemptor is nominated to and could still land on.
-pub(crate) fn refuses(snapshot: &Snapshot, ask: &Preemptor, nodes: Vec<NodeId>) -> Option<Law> {
-    let leaving: Vec<PodId> = nodes
+/// `nodes` are the nominated nodes on which the preemptor could still be placed.
+pub(crate) fn refuses(snapshot: &Snapshot, preemptor: &Preemptor, nodes: Vec<NodeId>) -> Option<Law> {
+    let terminating: Vec<PodId> = nodes
         .iter()
         .flat_map(|&node| snapshot.bound_pods(node))
-        .filter(|slot| slot.priority < ask.priority)
+        .filter(|slot| slot.priority < preemptor.priority)
         .map(|slot| slot.pod)
-        .filter(|&pod| snapshot.pod(pod).leaving.is_some_and(|leaving| leaving.by_preemption))
+        .filter(|&pod| snapshot.pod(pod).terminating.is_some_and(|terminating| terminating.by_preemption))
         .collect();
-    law(snapshot, leaving)
+    law(snapshot, terminating)
 }
 
-/// The law, if anybody is leaving.
-pub(crate) fn law(snapshot: &Snapshot, leaving: Vec<PodId>) -> Option<Law> {
-    let until = leaving.iter().filter_map(|&pod| snapshot.pod(pod).leaving).map(|leaving| leaving.deadline).max()?;
-    let mut nodes: Vec<NodeId> = leaving.iter().filter_map(|&pod| snapshot.bound_node(pod)).collect();
+/// The law for these terminating pods; `None` without any.
+pub(crate) fn law(snapshot: &Snapshot, terminating: Vec<PodId>) -> Option<Law> {
+    let until = terminating
+        .iter()
+        .filter_map(|&pod| snapshot.pod(pod).terminating)
+        .map(|terminating| terminating.deadline)
+        .max()?;
+    let mut nodes: Vec<NodeId> = terminating.iter().filter_map(|&pod| snapshot.bound_node(pod)).collect();
     nodes.sort_unstable();
     nodes.dedup();
-    Some(Law::PreemptionInProgress { leaving, nodes, until })
+    Some(Law::PreemptionInProgress { terminating, nodes, until })
 }

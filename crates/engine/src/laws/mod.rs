@@ -1,4 +1,6 @@
-//! The laws, and those that more than one policy uses, one file each. A law spares a candidate or refuses a preemptor, and every refusal names its law.
+//! The table of laws, and the laws that several policies share, one file each. A law is a named rule that spares a candidate (`spares`) or
+//! refuses a preemptor (`refuses`); every refusal names its law. Laws of a single policy are in `policy/NAME`; `crates/report` turns a law
+//! into text. The rules are in `docs/rules`, and each variant of [`Law`] links to its rule there.
 
 pub mod in_progress;
 pub mod never;
@@ -13,255 +15,266 @@ use crate::fit::Preemptor;
 use crate::ids::{NodeId, PodId, Priority, QueueId, ResourceId, ShareMilli, TextId, Timestamp, UnitId};
 use crate::snapshot::Snapshot;
 
-/// A resource of a guarantee of which less is left than is asked for.
+/// A guaranteed resource of which less is left than is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLittle {
     /// The resource.
     pub resource: ResourceId,
-    /// How much is left; negative where more than the guarantee is in use.
+    /// The part of the guarantee that is not used; negative if the queue uses more than its guarantee.
     pub left: i64,
-    /// How much the pod asks for.
-    pub asked: i64,
+    /// The amount that the pod requests.
+    pub requested: i64,
 }
 
-/// What a member and its group disagree about.
+/// The field in which a member differs from its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// Their priorities.
+    /// `priority`.
     Priority {
-        /// The member's.
+        /// The priority of the member.
         member: Priority,
-        /// The group's.
+        /// The priority of the group.
         group: Priority,
     },
-    /// Whether they may preempt.
+    /// `preemptionPolicy`.
     Preempting {
-        /// Whether the member may.
+        /// Whether the member may preempt.
         member: bool,
-        /// Whether the group may.
+        /// Whether the group may preempt.
         group: bool,
     },
 }
 
-/// A named rule by which a unit is spared or a preemptor refused.
+/// A named rule that spares a unit or refuses a preemptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Law {
-    /// The candidate's priority is not below the preemptor's.
+    /// The candidate's priority is not below the preemptor's. docs/rules/kubernetes-pods.md#p11, docs/rules/kubernetes-groups.md#g3,
+    /// docs/rules/koordinator.md#q1, docs/rules/kueue.md#k13, docs/rules/yunikorn.md#y17
     Priority {
-        /// The candidate's priority when it is asked to yield.
+        /// The candidate's priority as a victim.
         candidate: Priority,
     },
-    /// A pod of the candidate tolerates preemption by this preemptor.
+    /// A pod of the candidate tolerates preemption by this preemptor. docs/rules/toleration.md#t7, docs/rules/toleration.md#t9
     Toleration {
-        /// The pod that does.
+        /// The pod that tolerates the preemptor.
         pod: PodId,
-        /// When it ends; `None` is never.
+        /// The end of the toleration; `None` if it has no end.
         until: Option<Timestamp>,
     },
-    /// A pod of the candidate opted out.
+    /// The priority class of a pod of the candidate opted out of preemption. docs/rules/toleration.md#t10
     OptOut {
-        /// The pod that did.
+        /// The pod whose class opted out.
         pod: PodId,
     },
-    /// Its namespace is protected.
+    /// The candidate is in a protected namespace. docs/rules/kubernetes-pods.md#p23
     ProtectedNamespace,
-    /// A lower pod on the node names a priority class that nothing defines: its rights are unknown, so nothing is taken there.
+    /// A lower pod on the node names a priority class that is not defined. Its tolerations are unknown, so no pod on the node is taken.
+    /// docs/rules/toleration.md#t3
     UnknownPriorityClass {
-        /// That pod.
+        /// The pod with the undefined class.
         pod: PodId,
     },
-    /// The preemptor's `preemptionPolicy` is `Never`.
+    /// The preemptor's `preemptionPolicy` is `Never`. docs/rules/kubernetes-pods.md#p2, docs/rules/kubernetes-groups.md#g6,
+    /// docs/rules/yunikorn.md#y3, docs/rules/koordinator.md#q2
     PreemptionPolicyNever,
-    /// The preemptor, or so many of its pods that too few are left, has scheduling gates: it asks for nothing yet.
+    /// The preemptor has scheduling gates, or too few of its pods have none. docs/rules/kubernetes-pods.md#p22,
+    /// docs/rules/kubernetes-groups.md#g22
     SchedulingGates {
-        /// The first pod with gates.
+        /// The first gated pod.
         pod: PodId,
-        /// Its gates.
+        /// The gates of that pod.
         gates: Vec<TextId>,
-        /// How many pods of the preemptor have gates.
+        /// The number of gated pods.
         gated: usize,
     },
-    /// So many members of the preemptor name another scheduler that too few are left.
+    /// Too few members of the preemptor name this scheduler. docs/rules/kubernetes-groups.md#g22
     OtherScheduler {
-        /// The first of them.
+        /// The first member that names another scheduler.
         pod: PodId,
-        /// How many there are.
+        /// The number of members that name another scheduler.
         members: usize,
     },
-    /// The preemptor has a requirement that no decision evaluates.
+    /// The preemptor has a requirement that the engine does not evaluate. docs/rules/kubernetes-pods.md#p21,
+    /// docs/rules/kubernetes-groups.md#g23
     Unsupported {
-        /// The pod that has it; `None` where it is not a pod's.
+        /// The pod with the requirement; `None` for a requirement of a group or workload.
         pod: Option<PodId>,
-        /// The field.
+        /// The path of the field.
         field: TextId,
     },
-    /// A member's priority or `preemptionPolicy` is not its group's.
+    /// A member's priority or `preemptionPolicy` differs from that of its group. docs/rules/kubernetes-groups.md#g20
     GroupMismatch {
         /// The member.
         member: PodId,
-        /// What they disagree about.
+        /// The field that differs.
         about: Mismatch,
     },
-    /// The candidate is of the preemptor's own job.
+    /// The candidate belongs to the preemptor's job. docs/rules/koordinator.md#q1
     SameJob,
-    /// The candidate cannot be preempted, by its label or by default.
+    /// The candidate is not preemptible, by its label or by default. docs/rules/koordinator.md#q1
     NotPreemptible,
-    /// The preemptor does not say that it may preempt, which is required.
+    /// The preemptor lacks the label that the policy requires of pods that preempt. docs/rules/koordinator.md#q2
     CanPreemptLabelMissing,
-    /// The preemptor's job has fewer pods than it needs.
+    /// The preemptor's job has fewer pods than it needs. docs/rules/koordinator.md#q7
     TooFewMembers {
-        /// How many it has.
+        /// The number of pods of the job.
         members: usize,
-        /// How many it needs.
+        /// The job's minimum.
         needed: usize,
     },
-    /// The preemptor's job would pass a limit of its quota, or of one above it.
+    /// The preemptor's job would exceed a limit of its quota or of a quota above it. docs/rules/koordinator.md#q4,
+    /// docs/rules/koordinator.md#q5, docs/rules/koordinator.md#q6, docs/rules/koordinator.md#q9
     QuotaLimit {
-        /// The quota.
+        /// The quota whose limit would be exceeded.
         queue: QueueId,
-        /// Every resource of which it would pass the limit, and by how much.
+        /// Each resource over the limit, and the excess.
         over: Vec<(ResourceId, i64)>,
     },
-    /// The workload was deactivated: it asks for no quota.
+    /// The workload is deactivated (`spec.active: false`). docs/rules/kueue.md#k22
     Inactive,
-    /// The workload's queue takes none of its namespace.
+    /// The workload's queue does not select its namespace. docs/rules/kueue.md#k22
     NamespaceNotSelected {
         /// The queue.
         queue: QueueId,
     },
-    /// A request of the workload exceeds its limit, or a LimitRange forbids what its pods ask for.
+    /// A request of the workload exceeds its limit, or violates a LimitRange. docs/rules/kueue.md#k22
     InvalidResources,
-    /// The workload's queue is in another cohort, or in none.
+    /// The workload's queue is not in the preemptor's cohort tree. docs/rules/kueue.md#k13, docs/rules/kueue-cohorts.md#c10
     OtherCohort,
-    /// The workload holds nothing of what is short.
+    /// The workload holds none of the quota that the preemptor lacks. docs/rules/kueue.md#k13, docs/rules/kueue-cohorts.md#c10
     NotContested,
-    /// The queue's own rules forbid to preempt there at all.
+    /// The preemption settings of the preemptor's queue are `Never` for this candidate's queue. docs/rules/kueue.md#k13,
+    /// docs/rules/kueue.md#k14
     QueuePolicyNever,
-    /// The workload's queue, or a cohort above it, uses no more than its own.
+    /// The workload's queue, or a cohort between it and the shared cohort, does not borrow. docs/rules/kueue.md#k13,
+    /// docs/rules/kueue.md#k17, docs/rules/kueue-cohorts.md#c14, docs/rules/kueue-cohorts.md#c17, docs/rules/kueue-cohorts.md#c21
     WithinQuota {
-        /// That queue or cohort.
+        /// The queue or cohort within its quota.
         queue: QueueId,
-        /// Whether this is so only once workloads are gone that the search has taken from it.
+        /// Whether it borrowed before the search took workloads from it.
         has_lost: bool,
     },
-    /// The strategy of fair sharing does not allow it: the preemptor's share is too large beside that of the workload's side.
+    /// No fair sharing strategy allows the preemption: the preemptor's share is too large compared with that of the candidate's branch.
+    /// docs/rules/kueue-cohorts.md#c26, docs/rules/kueue-cohorts.md#c27
     FairShare {
-        /// The share of the preemptor's side, with what the preemptor asks for.
+        /// The share of the preemptor's branch, its request included.
         own: ShareMilli,
-        /// The queue or cohort that it was compared with.
+        /// The candidate's branch below the lowest shared cohort.
         queue: QueueId,
-        /// The share of that queue or cohort.
+        /// The share of the candidate's branch.
         theirs: ShareMilli,
-        /// Whether that share is the one without the workload (`LessThanOrEqualToFinalShare`) or with it (`LessThanInitialShare`).
+        /// Whether `theirs` is the share without the candidate (`LessThanOrEqualToFinalShare`) or with it (`LessThanInitialShare`).
         is_final: bool,
     },
-    /// The workload's priority is above the threshold up to which a borrower may preempt.
+    /// The workload's priority is above the queue's `maxPriorityThreshold`. docs/rules/kueue.md#k14, docs/rules/kueue-cohorts.md#c15
     AboveThreshold {
         /// The threshold.
         threshold: Priority,
     },
-    /// Law 4: the preemptor's queue has not enough left of its guarantee.
+    /// The preemptor's queue has too little of its guarantee left. docs/rules/yunikorn.md#y10
     NotUnderGuarantee {
         /// The queue.
         queue: QueueId,
-        /// Every asked resource of which too little is left; empty where no guarantee is about what is asked for.
+        /// Each requested resource of which too little is left; empty if no guarantee covers the request.
         short: Vec<TooLittle>,
     },
-    /// The candidate is larger than what is left of the guarantee by which the preemptor takes.
+    /// The candidate is larger than what is left of the preemptor's guarantee. docs/rules/yunikorn.md#y12
     ExceedsGuaranteeHeadroom {
         /// The preemptor's queue.
         queue: QueueId,
-        /// Every resource of which the candidate has more than is left; empty where there is no guarantee.
+        /// Each resource of which the candidate uses more than is left; empty if there is no guarantee.
         short: Vec<TooLittle>,
     },
-    /// Law 5: the candidate's queue is not over its guarantee.
+    /// The candidate's queue is not over its guarantee. docs/rules/yunikorn.md#y9
     NotOverGuarantee {
         /// The queue.
         queue: QueueId,
-        /// The asked resource of which least is left, and how much; `None` where no guarantee is about what is asked for.
+        /// The requested resource of which least is left, and that amount; `None` if no guarantee covers the request.
         left: Option<(ResourceId, i64)>,
     },
-    /// Law 2: taking the candidate would leave a queue under its guarantee.
+    /// Without the candidate, a queue would use less than its guarantee. docs/rules/yunikorn.md#y9
     WouldBreakGuarantee {
         /// The queue.
         queue: QueueId,
-        /// The resource that it would have too little of.
+        /// The resource below its guarantee.
         resource: ResourceId,
-        /// What it is guaranteed.
+        /// The guarantee.
         guarantee: i64,
-        /// What it would have.
+        /// The use of the queue without the candidate.
         after: i64,
     },
-    /// Law 6: the candidate's priority is higher than the preemptor's, seen through the queues in between.
+    /// The candidate's priority is above the preemptor's, after the priority offsets and fences of the queues between them.
+    /// docs/rules/yunikorn.md#y6
     HigherPriority {
         /// The candidate's priority.
         candidate: Priority,
-        /// Up to which priority its queue yields; `None` where it yields nobody.
+        /// The highest priority that the candidate's queue loses; `None` if it loses no pod.
         limit: Option<Priority>,
     },
-    /// Law 7: the candidate is outside the preemptor's fence.
+    /// The candidate is outside the preemptor's preemption fence. docs/rules/yunikorn.md#y4
     Fence {
-        /// The queue that is the fence.
+        /// The fenced queue.
         root: Option<QueueId>,
     },
-    /// Law 3, which holds for the whole queue: the candidate is in the preemptor's own.
+    /// The candidate is in the preemptor's queue. docs/rules/yunikorn.md#y7
     SameQueue,
-    /// The candidate's queue yields nobody.
+    /// Preemption is disabled for the candidate's queue. docs/rules/yunikorn.md#y5
     QueueDisabled {
         /// The queue.
         queue: QueueId,
     },
-    /// The pod is in no queue.
+    /// The preemptor or the candidate is in no queue. docs/rules/yunikorn.md#y7, docs/rules/yunikorn.md#ya10, docs/rules/kueue.md#k22
     NoQueue,
-    /// The candidate belongs to a DaemonSet.
+    /// The candidate belongs to a DaemonSet. docs/rules/yunikorn.md#y7
     DaemonSet,
-    /// The candidate is leaving already.
+    /// The candidate is terminating. docs/rules/yunikorn.md#y7
     Terminating,
-    /// Preemption is switched off.
+    /// Preemption is disabled for the partition. docs/rules/yunikorn.md#y3
     PreemptionDisabled,
-    /// The preemptor has not waited long enough.
+    /// The preemptor has not waited for the preemption delay. docs/rules/yunikorn.md#y3, docs/rules/kueue.md#k24, docs/rules/kueue.md#k26
     PreemptionDelay {
-        /// When it will have.
+        /// The end of the delay.
         until: Timestamp,
     },
-    /// The preemptor would take a queue over its ceiling.
+    /// The preemptor would take a queue over its limit. docs/rules/yunikorn.md#y17
     QueueLimit {
         /// The queue.
         queue: QueueId,
     },
-    /// The node is reserved for another pod.
+    /// The node is reserved for another pod. docs/rules/yunikorn.md#y13, docs/rules/yunikorn.md#y19
     NodeReserved {
-        /// That pod.
+        /// The pod that reserved the node.
         pod: PodId,
     },
-    /// An earlier preemption for it is still under way.
+    /// An earlier preemption for the preemptor is in progress. docs/rules/kubernetes-pods.md#p3, docs/rules/kubernetes-groups.md#g7,
+    /// docs/rules/yunikorn.md#y3, docs/rules/koordinator.md#q12, docs/rules/kueue.md#k23
     PreemptionInProgress {
-        /// The victims that are still leaving.
-        leaving: Vec<PodId>,
-        /// The nodes they leave.
+        /// The victims that are still terminating.
+        terminating: Vec<PodId>,
+        /// The nodes of those victims.
         nodes: Vec<NodeId>,
-        /// When the last one's grace ends.
+        /// The end of the last victim's grace period.
         until: Timestamp,
     },
 }
 
 impl Law {
-    /// Whether the law refuses the preemptor because of what it is, so that no room and no victim would help.
+    /// Whether the preemptor itself is the reason, so that neither free resources nor victims would help.
     pub fn is_obstacle(&self) -> bool {
         matches!(self, Self::SchedulingGates { .. } | Self::OtherScheduler { .. } | Self::Unsupported { .. })
     }
 }
 
-/// The law that spares a unit from this preemptor, if there is one.
-pub fn spares(snapshot: &Snapshot, ask: &Preemptor, unit: UnitId, now: Timestamp) -> Option<Law> {
+/// The first law of policy Kubernetes that spares the unit from this preemptor.
+pub fn spares(snapshot: &Snapshot, preemptor: &Preemptor, unit: UnitId, now: Timestamp) -> Option<Law> {
     let unit = snapshot.unit(unit);
-    priority::spares(unit, ask).or_else(|| {
+    priority::spares(unit, preemptor).or_else(|| {
         if !unit.shielded {
             return None;
         }
         protected::spares(snapshot, unit)
             .or_else(|| opt_out::spares(snapshot, unit))
             .or_else(|| unknown_class::spares(snapshot, unit))
-            .or_else(|| toleration::spares(snapshot, unit, ask, now))
+            .or_else(|| toleration::spares(snapshot, unit, preemptor, now))
     })
 }

@@ -1,12 +1,12 @@
-//! `preemptionPolicy: Never`: it waits for room, and takes none. (Rule 2 of the pods, rule 6 of the groups; a member that differs
-//! from its group is a [`Law::Disagreement`].)
+//! docs/rules/kubernetes-pods.md#p2, docs/rules/kubernetes-groups.md#g6: a preemptor with `preemptionPolicy: Never` takes no victims. A
+//! member whose policy differs from that of its group is a [`Law::GroupMismatch`].
 
 use crate::fit::{Preemptor, PreemptorId};
 use crate::laws::Law;
 use crate::snapshot::Snapshot;
 
-pub(crate) fn refuses(snapshot: &Snapshot, ask: &Preemptor) -> Option<Law> {
-    let preempts = match ask.preemptor {
+pub(crate) fn refuses(snapshot: &Snapshot, preemptor: &Preemptor) -> Option<Law> {
+    let preempts = match preemptor.id {
         PreemptorId::Pod(pod) => snapshot.pod(pod).preempts,
         PreemptorId::Group(group) => snapshot.group(group).preempts,
         PreemptorId::Workload(_) => true,

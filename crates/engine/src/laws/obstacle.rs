@@ -1,16 +1,17 @@
-//! What keeps a preemptor from being placed, whatever room there is: scheduling gates, another scheduler, and requirements that no
-//! decision evaluates. Such a preemptor is refused before anything else is looked at: it is never placed, and nothing is evicted for it.
+//! docs/rules/kubernetes-pods.md#p21, docs/rules/kubernetes-pods.md#p22, docs/rules/kubernetes-groups.md#g22,
+//! docs/rules/kubernetes-groups.md#g23: a preemptor with scheduling gates, for another scheduler, or with a requirement that the engine
+//! does not evaluate is refused before any search: it is not placed, and no pod is evicted for it.
 
 use crate::fit::{Preemptor, PreemptorId};
 use crate::ids::PodId;
 use crate::laws::Law;
 use crate::snapshot::{Obstacle, Snapshot};
 
-/// The law that refuses the preemptor because of an obstacle, if there is one.
-pub(crate) fn refuses(snapshot: &Snapshot, ask: &Preemptor) -> Option<Law> {
-    let (needed, all) = match ask.preemptor {
-        PreemptorId::Pod(pod) => match ask.job.map(|job| snapshot.job(job)) {
-            Some(job) if ask.members.contains(&pod) => (job.min_member, job.members.as_slice()),
+/// The law that refuses the preemptor because of an obstacle.
+pub(crate) fn refuses(snapshot: &Snapshot, preemptor: &Preemptor) -> Option<Law> {
+    let (needed, all) = match preemptor.id {
+        PreemptorId::Pod(pod) => match preemptor.job.map(|job| snapshot.job(job)) {
+            Some(job) if preemptor.members.contains(&pod) => (job.min_member, job.members.as_slice()),
             Some(_) if snapshot.pod(pod).obstacle == Some(Obstacle::OtherScheduler) => {
                 return Some(Law::OtherScheduler { pod, members: 1 });
             }
@@ -21,20 +22,21 @@ pub(crate) fn refuses(snapshot: &Snapshot, ask: &Preemptor) -> Option<Law> {
             let field = snapshot.workload(workload).unsupported;
             return field
                 .map(|field| Law::Unsupported { pod: None, field })
-                .or_else(|| ask.members.iter().find_map(|&pod| of_pod(snapshot, pod)));
+                .or_else(|| preemptor.members.iter().find_map(|&pod| of_pod(snapshot, pod)));
         }
     };
-    too_few(snapshot, ask, needed, all).or_else(|| unsupported(snapshot, ask))
+    too_few(snapshot, preemptor, needed, all).or_else(|| unsupported(snapshot, preemptor))
 }
 
-/// The law that refuses the group of a pending pod: a member is not placed where its gang is not.
+/// The law that refuses the group of a pending pod. A member is refused with its group.
 pub(crate) fn refuses_gang_of(snapshot: &Snapshot, pod: PodId) -> Option<Law> {
     let pod = snapshot.pod(pod);
     let group = pod.group.filter(|_| pod.node.is_none() && pod.takes_part())?;
     refuses(snapshot, &Preemptor::new(snapshot, PreemptorId::Group(group)))
 }
 
-/// The obstacle of a pod that asks alone. It asks whichever scheduler it names.
+/// The obstacle of a single pod. The caller has decided that this scheduler places the pod, so the scheduler that the pod names does not
+/// matter.
 fn of_pod(snapshot: &Snapshot, pod: PodId) -> Option<Law> {
     match snapshot.pod(pod).obstacle.as_ref()? {
         Obstacle::Gates(gates) => Some(Law::SchedulingGates { pod, gates: gates.clone(), gated: 1 }),
@@ -43,10 +45,10 @@ fn of_pod(snapshot: &Snapshot, pod: PodId) -> Option<Law> {
     }
 }
 
-/// A gang that lacks members because they are gated, or because another scheduler is to place them.
-fn too_few(snapshot: &Snapshot, ask: &Preemptor, needed: usize, all: &[PodId]) -> Option<Law> {
+/// The law for a gang with too few members because some are gated or name another scheduler.
+fn too_few(snapshot: &Snapshot, preemptor: &Preemptor, needed: usize, all: &[PodId]) -> Option<Law> {
     let bound = all.iter().filter(|&&pod| snapshot.pod(pod).node.is_some()).count();
-    if !ask.members.is_empty() && bound + ask.members.len() >= needed {
+    if !preemptor.members.is_empty() && bound + preemptor.members.len() >= needed {
         return None;
     }
     let mut gated = all.iter().filter_map(|&pod| match &snapshot.pod(pod).obstacle {
@@ -62,9 +64,9 @@ fn too_few(snapshot: &Snapshot, ask: &Preemptor, needed: usize, all: &[PodId]) -
     Some(Law::OtherScheduler { pod, members: 1 + foreign.count() })
 }
 
-/// A group with a field, or with a member to be placed, that no decision evaluates.
-fn unsupported(snapshot: &Snapshot, ask: &Preemptor) -> Option<Law> {
-    let of_group = match ask.preemptor {
+/// The law for a group with an unsupported field, or with a pending member that has one.
+fn unsupported(snapshot: &Snapshot, preemptor: &Preemptor) -> Option<Law> {
+    let of_group = match preemptor.id {
         PreemptorId::Group(group) => snapshot.group(group).unsupported,
         PreemptorId::Pod(_) | PreemptorId::Workload(_) => None,
     };
@@ -72,5 +74,5 @@ fn unsupported(snapshot: &Snapshot, ask: &Preemptor) -> Option<Law> {
         Some(Obstacle::Unsupported(field)) => Some(Law::Unsupported { pod: Some(pod), field }),
         Some(Obstacle::Gates(_) | Obstacle::OtherScheduler) | None => None,
     };
-    of_group.map(|field| Law::Unsupported { pod: None, field }).or_else(|| ask.members.iter().find_map(of_member))
+    of_group.map(|field| Law::Unsupported { pod: None, field }).or_else(|| preemptor.members.iter().find_map(of_member))
 }

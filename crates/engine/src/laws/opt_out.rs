@@ -1,4 +1,4 @@
-//! A pod that opted out is not taken. (Rule 10 of the tolerations.)
+//! docs/rules/toleration.md#t10: a pod whose priority class opted out of preemption is not taken.
 
 use crate::laws::Law;
 use crate::snapshot::{Snapshot, Unit};

@@ -1,4 +1,4 @@
-//! Nobody is taken in a namespace that is protected.
+//! docs/rules/kubernetes-pods.md#p23: a pod in a protected namespace is not taken.
 
 use crate::laws::Law;
 use crate::snapshot::{Snapshot, Unit};

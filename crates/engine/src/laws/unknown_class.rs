@@ -1,5 +1,5 @@
-//! Where a lower pod's priority class is not defined, nobody knows what it tolerates: nothing is taken on its node. (Rule 3 of the
-//! tolerations.)
+//! docs/rules/toleration.md#t3: if the priority class of a lower pod is not defined, its tolerations are unknown, and no pod on its node is
+//! taken.
 
 use crate::fit::Preemptor;
 use crate::ids::NodeId;
@@ -10,11 +10,11 @@ pub(crate) fn spares(snapshot: &Snapshot, unit: &Unit) -> Option<Law> {
     unit.pods.iter().copied().find(|&pod| snapshot.pod(pod).class_unknown).map(|pod| Law::UnknownPriorityClass { pod })
 }
 
-/// The law by which nothing may be taken on the node.
-pub(crate) fn closes(snapshot: &Snapshot, ask: &Preemptor, node: NodeId) -> Option<Law> {
+/// The law that spares all pods on the node.
+pub(crate) fn closes(snapshot: &Snapshot, preemptor: &Preemptor, node: NodeId) -> Option<Law> {
     if snapshot.has_only_single_pod_units(node) {
         return None;
     }
-    let lower = snapshot.bound_pods(node).iter().filter(|slot| slot.priority < ask.priority);
+    let lower = snapshot.bound_pods(node).iter().filter(|slot| slot.priority < preemptor.priority);
     lower.map(|slot| slot.pod).find(|&pod| snapshot.pod(pod).class_unknown).map(|pod| Law::UnknownPriorityClass { pod })
 }

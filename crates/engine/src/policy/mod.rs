@@ -1,4 +1,5 @@
-//! The designs: what sets each apart from the others.
+//! The policies, one folder each. A policy says which victims its laws allow and which plan is better; `decide` calls it. `laws`, `fit`,
+//! `place` and `reprieve` are shared.
 
 pub mod koordinator;
 pub mod kubernetes;
@@ -11,26 +12,26 @@ use koordinator::Koordinator;
 use kubernetes::Kubernetes;
 use kueue::Kueue;
 
-/// A design, with its settings.
+/// A policy with its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// Pods and groups by priority.
+    /// Pods and groups by priority, as kube-scheduler.
     Kubernetes(Kubernetes),
-    /// Queues by guarantee.
+    /// Pods in queues with guarantees.
     YuniKorn,
-    /// Workloads by quota.
+    /// Workloads with quota in cohorts.
     Kueue(Kueue),
-    /// Jobs by elastic quota.
+    /// Jobs with elastic quota.
     Koordinator(Koordinator),
 }
 
 impl Policy {
-    /// What the preemptor asks for; under a policy that places jobs whole, a pod asks with its job.
-    pub fn ask(&self, snapshot: &Snapshot, preemptor: PreemptorId) -> Preemptor {
-        let ask = Preemptor::new(snapshot, preemptor);
+    /// The preemptor as the policy decides it: under Koordinator a pod together with its job.
+    pub fn preemptor(&self, snapshot: &Snapshot, preemptor: PreemptorId) -> Preemptor {
+        let alone = Preemptor::new(snapshot, preemptor);
         match (self, preemptor) {
-            (Self::Koordinator(_), PreemptorId::Pod(pod)) => ask.with_job(snapshot, pod),
-            _ => ask,
+            (Self::Koordinator(_), PreemptorId::Pod(pod)) => alone.with_job(snapshot, pod),
+            _ => alone,
         }
     }
 }

@@ -1,38 +1,39 @@
-//! Changes to a snapshot that lives on. Each costs in proportion to what it touches: a pod's node, and the nodes of its unit.
+//! Changes to a snapshot between decisions. The loader's cache calls them; the cost of each is proportional to the pods on the nodes it
+//! touches.
 
-use super::{BoundPod, Cluster, DisruptionMode, Group, Job, Pod, Snapshot, Unit, importance};
+use super::{BoundPod, Cluster, DisruptionMode, Group, Job, Pod, Snapshot, Unit, sort_bound_pods};
 use crate::ids::{BudgetId, GroupId, JobId, NodeId, PodId, ShapeId, UnitId, WorkloadId};
 use crate::shape::Shape;
 use crate::workloads::Workload;
 
 impl Snapshot {
-    /// Adds a shape, with an amount for every resource.
+    /// Adds a shape, whose `requests` has an amount for every resource.
     pub fn add_shape(&mut self, shape: Shape) -> ShapeId {
         let id = ShapeId::new(self.cluster.shapes.len());
         self.requests.extend(&shape.requests);
         if !shape.anti_affinity.is_empty() {
-            self.averse.push(id);
+            self.anti_affinity_shapes.push(id);
         }
         self.cluster.shapes.push(shape);
         id
     }
 
-    /// How many shapes there are.
+    /// The number of shapes.
     pub fn n_shapes(&self) -> usize {
         self.cluster.shapes.len()
     }
 
-    /// Whether any pod keeps others away by their labels.
+    /// Whether any shape has anti-affinity terms.
     pub fn has_anti_affinity(&self) -> bool {
-        !self.averse.is_empty()
+        !self.anti_affinity_shapes.is_empty()
     }
 
-    /// How many label values there are.
+    /// The number of label values.
     pub fn n_numbers(&self) -> usize {
         self.cluster.numbers.len()
     }
 
-    /// Adds what the next label value spells as a whole number.
+    /// Adds the next label value with the integer that it spells, if it spells one.
     pub fn add_number(&mut self, number: Option<i64>) {
         self.cluster.numbers.push(number);
     }
@@ -40,7 +41,7 @@ impl Snapshot {
     /// Adds a group that has no members yet.
     pub fn add_group(&mut self, group: Group) -> GroupId {
         self.cluster.groups.push(group);
-        self.whole.push(None);
+        self.unit_of_group.push(None);
         GroupId::new(self.cluster.groups.len() - 1)
     }
 
@@ -50,12 +51,12 @@ impl Snapshot {
         JobId::new(self.cluster.jobs.len() - 1)
     }
 
-    /// Sets how many more disruptions a budget allows.
+    /// Sets the number of disruptions that a budget still allows.
     pub fn set_budget(&mut self, budget: BudgetId, allowed: i32) {
         self.cluster.budgets[budget.index()] = allowed;
     }
 
-    /// Gives pods new places in the order of names, in which they come here, without changing that order.
+    /// Sets new ranks, which must not change the order of the pods.
     pub fn set_ranks(&mut self, ranks: impl Iterator<Item = (PodId, u64)>) {
         for (pod, rank) in ranks {
             self.cluster.pods[pod.index()].rank = rank;
@@ -65,41 +66,37 @@ impl Snapshot {
         }
     }
 
-    /// Marks a pod as its application's first, or not.
+    /// Sets whether a pod is the first of its application.
     pub fn set_originator(&mut self, pod: PodId, originator: bool) {
         self.cluster.pods[pod.index()].originator = originator;
     }
 
-    /// Puts a pod in, in the place of what had this id. The ids that were given out, and the next, are free to use.
+    /// Puts a pod into the table, replacing the pod with this id. The id is one in use or the next free one.
     pub fn put_pod(&mut self, id: PodId, pod: Pod) {
         if id.index() == self.cluster.pods.len() {
             self.cluster.pods.push(Pod::default());
             self.unit_of.push(None);
-            self.home.push(None);
+            self.bound_node.push(None);
         } else {
             self.remove_pod(id);
         }
         let (node, nominated, group, job) = (pod.node, pod.nominated, pod.group, pod.job);
         self.cluster.pods[id.index()] = pod;
         if let Some(group) = group {
-            let at = self.place_of(&self.cluster.groups[group.index()].members, id);
-            self.cluster.groups[group.index()].members.insert(at, id);
+            insert_by_rank(&self.cluster.pods, &mut self.cluster.groups[group.index()].members, id);
         }
         if let Some(job) = job {
-            let at = self.place_of(&self.cluster.jobs[job.index()].members, id);
-            self.cluster.jobs[job.index()].members.insert(at, id);
+            insert_by_rank(&self.cluster.pods, &mut self.cluster.jobs[job.index()].members, id);
         }
         if let Some(node) = node {
             self.join_unit(id, node);
             self.charge(id, node, 1);
         } else if let Some(node) = nominated {
-            let at = self.place_of(&self.nominees[node.index()], id);
-            self.nominees[node.index()].insert(at, id);
+            insert_by_rank(&self.cluster.pods, &mut self.nominees[node.index()], id);
         }
     }
 
-    /// Puts a workload in, in the place of what had this id, with no pods of its own. The ids that were given out, and the next, are free
-    /// to use.
+    /// Puts a workload without pods into the table, replacing the workload with this id. The id is one in use or the next free one.
     pub fn put_workload(&mut self, id: WorkloadId, workload: Workload) {
         if id.index() == self.cluster.workloads.len() {
             self.cluster.workloads.push(Workload::default());
@@ -114,28 +111,28 @@ impl Snapshot {
         let unit = Unit::of_workload(id, workload, admission.since, Vec::new());
         if let Some(queue) = workload.queue {
             quota_rules.admit(id, queue, workloads);
-            queues.charge_cells(queue, &admission.usage, 1);
+            queues.charge_quota(queue, &admission.usage, 1);
         }
         let free = self.free_unit();
         self.units[free.index()] = unit;
         self.unit_of_workload[id.index()] = Some(free);
     }
 
-    /// Takes a workload out.
+    /// Removes a workload and its use of quota.
     pub fn remove_workload(&mut self, id: WorkloadId) {
         if let Some(unit) = self.unit_of_workload[id.index()].take() {
             self.units[unit.index()] = Unit::vacant();
             self.free_units.push(unit);
         }
         let Cluster { workloads, queues, quota_rules, .. } = &mut self.cluster;
-        let gone = std::mem::take(&mut workloads[id.index()]);
-        if let (Some(queue), Some(admission)) = (gone.queue, &gone.admission) {
-            quota_rules.dismiss(id, queue, workloads);
-            queues.charge_cells(queue, &admission.usage, -1);
+        let removed = std::mem::take(&mut workloads[id.index()]);
+        if let (Some(queue), Some(admission)) = (removed.queue, &removed.admission) {
+            quota_rules.remove_admitted(id, queue, workloads);
+            queues.charge_quota(queue, &admission.usage, -1);
         }
     }
 
-    /// Takes a pod out.
+    /// Removes a pod from the table, from its node, its unit, its group and its job.
     pub fn remove_pod(&mut self, id: PodId) {
         if let Some(node) = self.cluster.pods[id.index()].node {
             self.charge(id, node, -1);
@@ -153,13 +150,7 @@ impl Snapshot {
         }
     }
 
-    /// Where a pod stands among others in the order of names.
-    fn place_of(&self, pods: &[PodId], id: PodId) -> usize {
-        let rank = |pod: PodId| self.cluster.pods[pod.index()].rank;
-        pods.partition_point(|&other| rank(other) < rank(id))
-    }
-
-    /// A unit that nobody is in.
+    /// Returns an unused entry of `units`.
     fn free_unit(&mut self) -> UnitId {
         self.free_units.pop().unwrap_or_else(|| {
             self.units.push(Unit::vacant());
@@ -168,69 +159,77 @@ impl Snapshot {
     }
 
     fn join_unit(&mut self, id: PodId, node: NodeId) {
-        let whole = self.cluster.pods[id.index()].group.filter(|group| self.yields_whole(*group));
-        let unit = whole.and_then(|group| self.whole[group.index()]).unwrap_or_else(|| self.free_unit());
-        if let Some(group) = whole {
-            self.whole[group.index()] = Some(unit);
+        let group = self.whole_group_of(id);
+        let unit = group.and_then(|group| self.unit_of_group[group.index()]).unwrap_or_else(|| self.free_unit());
+        if let Some(group) = group {
+            self.unit_of_group[group.index()] = Some(unit);
         }
-        self.home[id.index()] = Some(node);
+        self.bound_node[id.index()] = Some(node);
         self.unit_of[id.index()] = Some(unit);
-        let at = self.place_of(&self.units[unit.index()].pods, id);
-        self.units[unit.index()].pods.insert(at, id);
+        insert_by_rank(&self.cluster.pods, &mut self.units[unit.index()].pods, id);
         let Pod { shape, priority, start, .. } = self.cluster.pods[id.index()];
-        self.slots[node.index()].push(BoundPod { pod: id, unit, shape, priority, start });
-        self.refresh(unit);
+        self.bound_pods[node.index()].push(BoundPod { pod: id, unit, shape, priority, start });
+        self.refresh_unit(unit);
     }
 
     fn leave_unit(&mut self, id: PodId, node: NodeId) {
-        self.home[id.index()] = None;
+        self.bound_node[id.index()] = None;
         let unit = self.unit_of[id.index()].take().expect("a bound pod has a unit");
-        self.slots[node.index()].retain(|slot| slot.pod != id);
+        self.bound_pods[node.index()].retain(|bound| bound.pod != id);
         self.units[unit.index()].pods.retain(|&pod| pod != id);
         if self.units[unit.index()].pods.is_empty() {
             self.units[unit.index()] = Unit::vacant();
             self.free_units.push(unit);
-            if let Some(group) = self.cluster.pods[id.index()].group.filter(|group| self.yields_whole(*group)) {
-                self.whole[group.index()] = None;
+            if let Some(group) = self.whole_group_of(id) {
+                self.unit_of_group[group.index()] = None;
             }
         } else {
-            self.refresh(unit);
+            self.refresh_unit(unit);
         }
-        self.refresh_plain(node);
+        self.refresh_only_single_pod_units(node);
     }
 
-    fn yields_whole(&self, group: GroupId) -> bool {
-        self.cluster.groups[group.index()].mode == DisruptionMode::All
+    /// The group of a pod, if that group is preempted as a whole.
+    fn whole_group_of(&self, pod: PodId) -> Option<GroupId> {
+        let group = self.cluster.pods[pod.index()].group?;
+        (self.cluster.groups[group.index()].mode == DisruptionMode::All).then_some(group)
     }
 
-    /// Works out again what a unit is, and where its pods stand on their nodes.
-    fn refresh(&mut self, id: UnitId) {
+    /// Computes a unit again after a change of its pods, and sorts the lists of its nodes.
+    fn refresh_unit(&mut self, id: UnitId) {
         let pods = std::mem::take(&mut self.units[id.index()].pods);
         self.units[id.index()] = Unit::of(&self.cluster, pods);
-        for at in 0..self.units[id.index()].pods.len() {
-            let pod = self.units[id.index()].pods[at];
-            let node = self.home[pod.index()].expect("a unit's pods are bound");
-            let Self { slots, units, cluster, .. } = self;
-            let slots = &mut slots[node.index()];
-            for slot in slots.iter_mut().filter(|slot| slot.unit == id) {
-                slot.priority = units[id.index()].priority;
+        for index in 0..self.units[id.index()].pods.len() {
+            let pod = self.units[id.index()].pods[index];
+            let node = self.bound_node[pod.index()].expect("a unit's pods are bound");
+            let Self { bound_pods, units, cluster, .. } = self;
+            let on_node = &mut bound_pods[node.index()];
+            for bound in on_node.iter_mut().filter(|bound| bound.unit == id) {
+                bound.priority = units[id.index()].priority;
             }
-            slots.sort_unstable_by_key(|slot| (importance(units, slot.unit), cluster.pods[slot.pod.index()].rank));
-            self.refresh_plain(node);
+            sort_bound_pods(on_node, units, cluster);
+            self.refresh_only_single_pod_units(node);
         }
     }
 
-    pub(super) fn refresh_plain(&mut self, node: NodeId) {
-        let plain = |slot: &BoundPod| {
-            let unit = &self.units[slot.unit.index()];
-            unit.pods.len() == 1 && !unit.shielded && self.cluster.pods[slot.pod.index()].budgets.is_empty()
+    pub(super) fn refresh_only_single_pod_units(&mut self, node: NodeId) {
+        let is_single = |bound: &BoundPod| {
+            let unit = &self.units[bound.unit.index()];
+            unit.pods.len() == 1 && !unit.shielded && self.cluster.pods[bound.pod.index()].budgets.is_empty()
         };
-        self.plain[node.index()] = self.slots[node.index()].iter().all(plain);
+        self.only_single_pod_units[node.index()] = self.bound_pods[node.index()].iter().all(is_single);
     }
 }
 
+/// Inserts a pod into a list that is sorted by rank.
+fn insert_by_rank(pods: &[Pod], list: &mut Vec<PodId>, id: PodId) {
+    let rank = |pod: PodId| pods[pod.index()].rank;
+    let position = list.partition_point(|&other| rank(other) < rank(id));
+    list.insert(position, id);
+}
+
 impl Pod {
-    /// Whether a law may spare it whatever its priority.
+    /// Whether a law other than that of priority may spare the pod.
     pub(crate) fn is_shielded(&self) -> bool {
         self.toleration.is_some() || self.protected || self.opted_out || self.class_unknown
     }

@@ -87,7 +87,7 @@ impl WorkloadReader {
             unsupported: (unsupported_locals, unsupported_queues),
             placed_pods: places,
             defaults: Defaults::new(objects)?,
-            cells: rules.cells.clone(),
+            cells: rules.flavor_resources.clone(),
             order: BTreeMap::new(),
         })
     }

@@ -56,8 +56,8 @@ pub fn filter_failure(failure: &FilterFailure, shortages: &[Shortage], names: &N
 /// Why a pod cannot land on a node, even with preemption; `shortages` as for [`filter_failure`].
 pub fn node_refusal(refusal: &NodeRefusal, shortages: &[Shortage], names: &Names) -> ReasonText {
     let (failure, even_so) = match refusal {
-        NodeRefusal::Misfit(failure) if failure.resolvable() => (failure, ", even without all candidates"),
-        NodeRefusal::Misfit(failure) => (failure, ""),
+        NodeRefusal::FilterFailed(failure) if failure.resolvable() => (failure, ", even without all candidates"),
+        NodeRefusal::FilterFailed(failure) => (failure, ""),
         NodeRefusal::NoCandidate(failure) => (failure, ", and no pod there may be evicted"),
         NodeRefusal::Law(reason) => return law(reason, names),
     };

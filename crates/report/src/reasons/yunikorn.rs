@@ -56,7 +56,7 @@ pub fn fence(root: Option<QueueId>, names: &Names) -> ReasonText {
 /// `1 cpu of 4 requested and 0 nvidia.com/gpu of 3 requested`. A guarantee that is overdrawn has nothing left.
 fn too_little(short: &[TooLittle], names: &Names) -> String {
     list(short.iter().map(|short| {
-        let total = format(names.resource(short.resource), short.asked);
+        let total = format(names.resource(short.resource), short.requested);
         format!("{} of {total} requested", amount(short.resource, short.left.max(0), names))
     }))
 }

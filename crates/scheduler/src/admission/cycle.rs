@@ -190,7 +190,7 @@ fn wait_for_quota(unit: &UnitRef, reason: WaitReason, until: Option<Timestamp>, 
 
 fn named_head(head: &CycleEntry, view: &ClusterView) -> HeadResult {
     let loaded = view.loaded();
-    if let CycleResult::Decided(outcome) = &head.verdict {
+    if let CycleResult::Decided(outcome) = &head.result {
         match (outcome, &head.assignment) {
             (Outcome::Schedule(_), Some(given)) => {
                 return HeadResult::Admit(Box::new(admission(loaded, head.workload, given)));
@@ -203,17 +203,17 @@ fn named_head(head: &CycleEntry, view: &ClusterView) -> HeadResult {
             _ => {}
         }
     }
-    let until = match &head.verdict {
+    let until = match &head.result {
         CycleResult::Decided(Outcome::Wait(Law::PreemptionDelay { until })) => Some(*until),
         _ => None,
     };
     let (name, why) = reason(loaded, head);
-    let reason = match (&head.verdict, name) {
+    let reason = match (&head.result, name) {
         (CycleResult::Skipped(skip), _) => WaitReason::of_skip(*skip),
         (CycleResult::Decided(Outcome::Wait(_) | Outcome::Unschedulable(Some(_))), Some(name)) => WaitReason::Law(name),
         (CycleResult::Decided(_), _) => WaitReason::NoFeasiblePlan,
     };
-    let for_all = matches!(head.verdict, CycleResult::Decided(_));
+    let for_all = matches!(head.result, CycleResult::Decided(_));
     HeadResult::Wait { reason, why, until, for_all }
 }
 

@@ -85,7 +85,7 @@ impl Replay {
         let pending: Vec<WorkloadId> = loaded.snapshot.workload_ids().collect();
         let mut changed = false;
         for considered in run_cycle(&loaded.snapshot, &policy, &pending, now) {
-            match (considered.verdict, considered.assignment) {
+            match (considered.result, considered.assignment) {
                 (CycleResult::Decided(Outcome::Schedule(_)), Some(given)) => {
                     self.admit(&loaded, considered.workload, &given)
                 }

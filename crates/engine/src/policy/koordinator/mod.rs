@@ -1,5 +1,5 @@
-//! The Koordinator policy: elastic quotas and whole jobs. All pods of a job are placed or nobody is evicted; a quota's min is for
-//! those who cannot be preempted, its max for all; idle quota goes to the first comer.
+//! The Koordinator policy: elastic quotas and whole jobs. All pods of a job are placed, or no pod is evicted. The min of a quota is for
+//! non-preemptible pods, its max for all; unused quota is available to any job.
 
 mod place;
 mod quota;
@@ -11,7 +11,7 @@ use crate::decision::Outcome;
 use crate::decisive::{self, Closed};
 use crate::explanation::{Decisive, Recorder};
 use crate::filters::FilterFailure;
-use crate::fit::{self, Placement, Preemptor};
+use crate::fit::{Placement, Preemptor};
 use crate::ids::{JobId, NodeId, PodId, QueueId, Timestamp};
 use crate::laws::{Law, in_progress, never, opt_out, protected, toleration, unknown_class};
 use crate::snapshot::{Pod, Snapshot};
@@ -21,11 +21,11 @@ use quota::{NonPreemptibleUse, QuotaCheck};
 /// The settings of the policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Koordinator {
-    /// Whether a pod that does not say so cannot be preempted.
+    /// Whether pods without the preemptible label are not preemptible.
     pub disable_default_preemptible: bool,
-    /// Whether a pod must say that it may preempt.
+    /// Whether a pod needs a label to preempt.
     pub disable_default_trigger: bool,
-    /// Whether victims are deleted, rather than labelled for somebody else to delete.
+    /// Whether victims are deleted, or labelled for another controller to delete.
     pub deletes_victims: bool,
 }
 
@@ -33,58 +33,50 @@ pub struct Koordinator {
 pub(crate) fn decide<R: Recorder>(
     snapshot: &mut Snapshot,
     policy: &Koordinator,
-    ask: &Preemptor,
+    preemptor: &Preemptor,
     pod: PodId,
     now: Timestamp,
     recorder: &mut R,
 ) -> Outcome {
-    let mut what_if = ask.what_if(snapshot);
-    let outcome = Search::new(&mut what_if, policy, ask, pod, now).outcome(recorder);
-    if R::RECORDS {
-        report_decisive(&mut what_if, ask, pod, recorder);
-    }
+    let mut what_if = preemptor.what_if(snapshot);
+    let outcome = Search::new(&mut what_if, policy, preemptor, pod, now).outcome(recorder);
+    report_decisive(&mut what_if, preemptor, pod, recorder);
     outcome
 }
 
-/// Reports what the outcome may depend on: the job's own pods, what counts in a quota of the job or above, and what runs where a
-/// pod of the job might land.
-fn report_decisive<R: Recorder>(what_if: &mut WhatIf<'_>, ask: &Preemptor, pod: PodId, recorder: &mut R) {
-    let Some(closed) = Closed::new(what_if, ask) else {
-        return;
-    };
+/// Reports what the outcome may depend on: the job's own pods, the pods that count in a quota of the job or above it, and the pods on nodes
+/// where a pod of the job might be placed.
+fn report_decisive<R: Recorder>(what_if: &mut WhatIf<'_>, preemptor: &Preemptor, pod: PodId, recorder: &mut R) {
+    let Some(closed) = Closed::new::<R>(what_if, preemptor) else { return };
     let snapshot = what_if.snapshot();
     let tree = snapshot.queues();
     let own: Vec<QueueId> = snapshot.pod(pod).queue.into_iter().flat_map(|queue| tree.path(queue)).collect();
     let is_needed = |pod: &Pod| {
         let mut counts_in = pod.queue.into_iter().flat_map(|queue| tree.path(queue));
-        decisive::is_of_gang(snapshot, ask, pod) || counts_in.any(|queue| own.contains(&queue))
+        decisive::is_of_gang(snapshot, preemptor, pod) || counts_in.any(|queue| own.contains(&queue))
     };
-    recorder.decisive(Decisive::with(snapshot, closed.others(snapshot, ask), is_needed, &[], &closed));
+    recorder.decisive(Decisive::with(snapshot, closed.others(snapshot, preemptor), is_needed, &[], &closed));
 }
 
 struct Search<'w, 's, 'a> {
     what_if: &'w mut WhatIf<'s>,
     policy: &'a Koordinator,
-    ask: &'a Preemptor,
+    preemptor: &'a Preemptor,
     pod: PodId,
     now: Timestamp,
-    firm: NonPreemptibleUse,
+    non_preemptible: NonPreemptibleUse,
 }
 
 impl<'w, 's, 'a> Search<'w, 's, 'a> {
     fn new(
         what_if: &'w mut WhatIf<'s>,
         policy: &'a Koordinator,
-        ask: &'a Preemptor,
+        preemptor: &'a Preemptor,
         pod: PodId,
         now: Timestamp,
     ) -> Self {
-        let zeros = vec![0; what_if.snapshot().resource_ids().len()];
-        let firm = NonPreemptibleUse { used: zeros.clone(), request: zeros };
-        let mut search = Self { what_if, policy, ask, pod, now, firm };
-        if let Some(queue) = search.queue() {
-            search.firm = search.firm(queue);
-        }
+        let mut search = Self { what_if, policy, preemptor, pod, now, non_preemptible: NonPreemptibleUse::default() };
+        search.non_preemptible = search.non_preemptible_use();
         search
     }
 
@@ -93,14 +85,14 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         let may_run = enough && self.over_limit(QuotaCheck::Run).is_none();
         let mark = self.what_if.mark();
         let free = if may_run { self.place_free() } else { Placement::new() };
-        if may_run && free.len() == self.ask.members.len() {
+        if may_run && free.len() == self.preemptor.members.len() {
             return Outcome::Schedule(free);
         }
-        if let Some(law) = self.may_not_trigger() {
+        if let Some(law) = self.refuses_trigger() {
             return Outcome::Unschedulable(Some(law));
         }
         self.what_if.back_to(mark);
-        if let Some(law) = self.underway() {
+        if let Some(law) = self.in_progress() {
             return Outcome::Wait(law);
         }
         if let Some(law) = self.too_few().or_else(|| self.over_limit(QuotaCheck::Trigger)) {
@@ -124,54 +116,55 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         self.snapshot().pod(self.pod).job
     }
 
-    /// On which side of its quota a pod counts. (Rule 1.)
+    /// docs/rules/koordinator.md#q1: whether a pod counts as preemptible in its quota.
     fn is_preemptible(&self, pod: PodId) -> bool {
         self.snapshot().pod(pod).preemptible.unwrap_or(!self.policy.disable_default_preemptible)
     }
 
-    /// A pod that is not preemptible, by its label or by default, is no victim. (Rule 1.)
+    /// docs/rules/koordinator.md#q1: a pod that is not preemptible, by its label or by default, is no victim.
     fn not_preemptible(&self, pod: PodId) -> Option<Law> {
         let is_spared = !self.is_preemptible(pod) || self.snapshot().pod(pod).preemption_disabled;
         is_spared.then_some(Law::NotPreemptible)
     }
 
-    /// A job needs all its pods. (Rule 7.)
+    /// docs/rules/koordinator.md#q7: a job needs all its pods.
     fn too_few(&self) -> Option<Law> {
         let job = self.snapshot().job(self.job()?);
         let members = job.members.iter().filter(|&&pod| self.snapshot().pod(pod).takes_part()).count();
         (members < job.min_member).then_some(Law::TooFewMembers { members, needed: job.min_member })
     }
 
-    /// (Rule 2.)
-    fn may_not_trigger(&self) -> Option<Law> {
-        let silent = self.policy.disable_default_trigger && !self.snapshot().pod(self.pod).can_preempt;
-        never::refuses(self.snapshot(), self.ask).or(silent.then_some(Law::CanPreemptLabelMissing))
+    /// docs/rules/koordinator.md#q2
+    fn refuses_trigger(&self) -> Option<Law> {
+        let lacks_label = self.policy.disable_default_trigger && !self.snapshot().pod(self.pod).can_preempt;
+        never::refuses(self.snapshot(), self.preemptor).or(lacks_label.then_some(Law::CanPreemptLabelMissing))
     }
 
-    /// (Rule 12.)
-    fn underway(&mut self) -> Option<Law> {
+    /// docs/rules/koordinator.md#q12
+    fn in_progress(&mut self) -> Option<Law> {
         let own = self.snapshot().pod(self.pod).nominated;
         let given_up = own.filter(|&node| {
-            fit::filter_failure(self.what_if, self.ask, self.pod, node).is_some_and(|misfit| !misfit.resolvable())
+            self.preemptor.filter_failure(self.what_if, self.pod, node).is_some_and(|failure| !failure.resolvable())
         });
         if given_up.is_some() {
             return None;
         }
         let snapshot = self.snapshot();
-        let nodes: BTreeSet<NodeId> = self.ask.members.iter().filter_map(|&pod| snapshot.pod(pod).nominated).collect();
-        let holds_up = |pod: PodId| {
-            let leaving = snapshot.pod(pod).leaving.is_some_and(|leaving| leaving.by_preemption);
-            leaving && snapshot.pod(pod).priority < self.ask.priority && self.is_preemptible(pod)
+        let nodes: BTreeSet<_> = self.preemptor.members.iter().filter_map(|&pod| snapshot.pod(pod).nominated).collect();
+        let blocks = |pod: PodId| {
+            let terminating = snapshot.pod(pod).terminating.is_some_and(|terminating| terminating.by_preemption);
+            terminating && snapshot.pod(pod).priority < self.preemptor.priority && self.is_preemptible(pod)
         };
-        let leaving = nodes.into_iter().flat_map(|node| snapshot.pods_on(node)).filter(|&pod| holds_up(pod)).collect();
-        in_progress::law(snapshot, leaving)
+        let terminating =
+            nodes.into_iter().flat_map(|node| snapshot.pods_on(node)).filter(|&pod| blocks(pod)).collect();
+        in_progress::law(snapshot, terminating)
     }
 
     fn filter_failure(&mut self, pod: PodId, node: NodeId) -> Option<FilterFailure> {
-        fit::filter_failure(self.what_if, self.ask, pod, node)
+        self.preemptor.filter_failure(self.what_if, pod, node)
     }
 
-    /// The law that spares a pod.
+    /// docs/rules/koordinator.md#q1: the law that spares a pod.
     fn spares(&self, id: PodId) -> Option<Law> {
         let snapshot = self.snapshot();
         let pod = snapshot.pod(id);
@@ -179,12 +172,12 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         if pod.job.is_some() && pod.job == self.job() {
             return Some(Law::SameJob);
         }
-        (pod.priority >= self.ask.priority)
+        (pod.priority >= self.preemptor.priority)
             .then_some(Law::Priority { candidate: pod.priority })
             .or_else(|| self.not_preemptible(id))
             .or_else(|| protected::spares(snapshot, unit))
             .or_else(|| opt_out::spares(snapshot, unit))
             .or_else(|| unknown_class::spares(snapshot, unit))
-            .or_else(|| toleration::spares(snapshot, unit, self.ask, self.now))
+            .or_else(|| toleration::spares(snapshot, unit, self.preemptor, self.now))
     }
 }

@@ -1,12 +1,13 @@
-//! The whole job is placed with all lawful victims gone, and whoever can is given back.
+//! docs/rules/koordinator.md#q8 to docs/rules/koordinator.md#q11: places the whole job without all candidates, and gives back the
+//! candidates that can stay.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::Search;
-use super::quota::{over_quota, quota_misfit};
-use super::removed::{RemovedPods, Victim};
+use super::quota::{over_quota, quota_failure};
+use super::removed::{RemovedPod, RemovedPods};
 use crate::candidates::Candidate;
 use crate::decision::Plan;
 use crate::equal_cost::mark_equal_costs;
@@ -19,19 +20,19 @@ use crate::reprieve::ReprieveTrial;
 use crate::what_if::WhatIf;
 
 impl Search<'_, '_, '_> {
-    /// The members that fit now, by name, each on the node that it is nominated to, or else on the first by name with room; they stay
-    /// placed in the what-if.
+    /// Places the members that fit now, by name, each on its nominated node or else on the first by name with room. They stay placed in the
+    /// what-if.
     pub(super) fn place_free(&mut self) -> Placement {
         let nodes: Vec<NodeId> = self.snapshot().node_ids().collect();
         let mut placement = Placement::new();
-        let mut looked = SearchedUpTo::default();
-        for &pod in &self.ask.members {
+        let mut searched = SearchedUpTo::default();
+        for &pod in &self.preemptor.members {
             let nominated = self.snapshot().pod(pod).nominated;
             let free = nominated.filter(|&node| self.filter_failure(pod, node).is_none()).or_else(|| {
-                let unseen = looked.unseen(self.what_if, pod, nodes.len());
-                let at = unseen.clone().find(|&at| self.filter_failure(pod, nodes[at]).is_none());
-                looked.saw(self.what_if, pod, at.unwrap_or(unseen.end));
-                at.map(|at| nodes[at])
+                let remaining = searched.remaining(self.what_if, pod, nodes.len());
+                let found = remaining.clone().find(|&index| self.filter_failure(pod, nodes[index]).is_none());
+                searched.advance(self.what_if, pod, found.unwrap_or(remaining.end));
+                found.map(|index| nodes[index])
             });
             if let Some(node) = free {
                 self.what_if.place(pod, node);
@@ -41,24 +42,24 @@ impl Search<'_, '_, '_> {
         placement
     }
 
-    /// Places the whole job with all lawful victims gone, and gives back whom it can. (Rules 8 to 11.)
+    /// Places the whole job without all candidates, and gives back those that can stay.
     pub(super) fn plan<R: Recorder>(&mut self, free: Placement, recorder: &mut R) -> Result<Plan, Option<Law>> {
         let mark = self.what_if.mark();
         for &(pod, node) in &free {
             self.what_if.place(pod, node);
         }
         let rest: Vec<PodId> =
-            self.ask.members.iter().copied().filter(|pod| free.iter().all(|(placed, _)| placed != pod)).collect();
+            self.preemptor.members.iter().copied().filter(|pod| free.iter().all(|(placed, _)| placed != pod)).collect();
         let nodes = self.open_nodes(&rest);
-        let mut away = self.away(&nodes, &rest, recorder);
-        let costs = if R::RECORDS { away.costs() } else { Vec::new() };
-        let found = match self.over_after(&rest) {
+        let mut removed_pods = self.remove_candidates(&nodes, &rest, recorder);
+        let costs = if R::RECORDS { removed_pods.costs() } else { Vec::new() };
+        let found = match self.over_limit_without_victims(&rest) {
             Some(law) => Err(Some(law)),
-            None => self.place_rest(free, &rest, &nodes, &mut away).ok_or(None),
+            None => self.place_rest(free, &rest, &nodes, &mut removed_pods).ok_or(None),
         };
         let plan = found.map(|placement| {
             let mut reasons = Vec::new();
-            let victims = self.assign_back(&placement, away.gone, R::RECORDS.then_some(&mut reasons));
+            let victims = self.assign_back(&placement, removed_pods.removed, R::RECORDS.then_some(&mut reasons));
             recorder.victims(reasons);
             Plan::new(self.what_if.snapshot(), placement, victims)
         });
@@ -66,39 +67,40 @@ impl Search<'_, '_, '_> {
         if let Ok(plan) = plan.as_ref()
             && R::RECORDS
         {
-            let alike = |one: NodeId, other: NodeId| {
-                nodes.binary_search(&one).is_ok()
-                    && nodes.binary_search(&other).is_ok()
-                    && costs[one.index()] == costs[other.index()]
+            let are_equivalent = |a: NodeId, b: NodeId| {
+                nodes.binary_search(&a).is_ok()
+                    && nodes.binary_search(&b).is_ok()
+                    && costs[a.index()] == costs[b.index()]
             };
-            mark_equal_costs(self.what_if, self.ask, plan, recorder, alike);
+            mark_equal_costs(self.what_if, self.preemptor, plan, recorder, are_equivalent);
         }
         plan
     }
 
-    /// The nodes that taking pods away could open. (Rule 8.)
+    /// docs/rules/koordinator.md#q8: the nodes where evicting pods could make a member fit.
     fn open_nodes(&mut self, members: &[PodId]) -> Vec<NodeId> {
         let by_shape = fit::by_shape(self.snapshot(), members);
         let nodes = self.snapshot().node_ids();
         let open = |node: &NodeId| {
-            unknown_class::closes(self.what_if.snapshot(), self.ask, *node).is_none()
+            unknown_class::closes(self.what_if.snapshot(), self.preemptor, *node).is_none()
                 && by_shape.values().any(|&pod| {
-                    fit::filter_failure(self.what_if, self.ask, pod, *node).is_none_or(|misfit| misfit.resolvable())
+                    self.preemptor.filter_failure(self.what_if, pod, *node).is_none_or(|failure| failure.resolvable())
                 })
         };
         nodes.filter(open).collect()
     }
 
-    /// Takes away lawful victims on those nodes, and the quota's own anywhere (rule 9), as far as it matters who is away.
-    fn away<R: Recorder>(&mut self, nodes: &[NodeId], rest: &[PodId], recorder: &mut R) -> RemovedPods {
+    /// docs/rules/koordinator.md#q9: removes the candidates on these nodes, and those of the job's quota on any node, as far as their
+    /// removal can matter.
+    fn remove_candidates<R: Recorder>(&mut self, nodes: &[NodeId], rest: &[PodId], recorder: &mut R) -> RemovedPods {
         let snapshot = self.what_if.snapshot();
         let mut is_open = vec![false; snapshot.node_ids().len()];
         for node in nodes {
             is_open[node.index()] = true;
         }
         let own = self.queue();
-        let tight = self.tight(rest);
-        let all_matter = !self.what_if.relations().is_empty();
+        let over_limit = self.queues_over_limit(rest);
+        let has_constraints = !self.what_if.inter_pod().is_empty();
         let mut victims = Vec::new();
         for id in (0..snapshot.n_pods()).map(PodId::new) {
             let Some(node) = snapshot.bound_node(id) else { continue };
@@ -110,37 +112,37 @@ impl Search<'_, '_, '_> {
                 continue;
             }
             recorder.candidate(unit);
-            let matters = all_matter || pod.queue.is_some_and(|queue| tight[queue.index()]);
-            victims.push(Victim { pod: id, node, priority: pod.priority, job: pod.job, matters });
+            let matters = has_constraints || pod.queue.is_some_and(|queue| over_limit[queue.index()]);
+            victims.push(RemovedPod { pod: id, node, priority: pod.priority, job: pod.job, matters });
         }
-        let gone: Vec<Victim> = victims.iter().filter(|victim| victim.matters).copied().collect();
-        for victim in &gone {
+        let removed: Vec<RemovedPod> = victims.iter().filter(|victim| victim.matters).copied().collect();
+        for victim in &removed {
             self.what_if.remove(victim.pod);
         }
-        RemovedPods::new(victims, gone, is_open.len())
+        RemovedPods::new(victims, removed, is_open.len())
     }
 
-    /// Each on the feasible node of least cost; all of them, or nobody. (Rule 10.)
+    /// docs/rules/koordinator.md#q10: places each member on the cheapest feasible node; all of them or none.
     fn place_rest(
         &mut self,
         mut placement: Placement,
         rest: &[PodId],
         nodes: &[NodeId],
-        away: &mut RemovedPods,
+        removed_pods: &mut RemovedPods,
     ) -> Option<Placement> {
-        let costs = away.costs();
+        let costs = removed_pods.costs();
         let mut order: Vec<(usize, NodeId)> = nodes.iter().map(|&node| (costs[node.index()], node)).collect();
         order.sort_unstable();
-        let mut looked = SearchedUpTo::default();
+        let mut searched = SearchedUpTo::default();
         for &pod in rest {
-            let unseen = looked.unseen(self.what_if, pod, order.len());
-            let at = unseen.into_iter().find(|&at| {
-                let (_, node) = order[at];
-                away.clear(self.what_if, node);
+            let remaining = searched.remaining(self.what_if, pod, order.len());
+            let index = remaining.into_iter().find(|&index| {
+                let (_, node) = order[index];
+                removed_pods.clear(self.what_if, node);
                 self.filter_failure(pod, node).is_none()
             })?;
-            looked.saw(self.what_if, pod, at);
-            let (_, node) = order[at];
+            searched.advance(self.what_if, pod, index);
+            let (_, node) = order[index];
             self.what_if.place(pod, node);
             placement.push((pod, node));
         }
@@ -148,40 +150,41 @@ impl Search<'_, '_, '_> {
         Some(placement)
     }
 
-    /// By priority, job and name: who returns if all placed pods still fit and every limit holds. (Rule 11.)
+    /// docs/rules/koordinator.md#q11: puts pods back, by priority, job and name, if all placed pods still fit and every limit holds.
+    /// Returns the others.
     fn assign_back(
         &mut self,
         placement: &Placement,
-        mut gone: Vec<Victim>,
+        mut removed: Vec<RemovedPod>,
         reasons: Option<&mut Vec<VictimReason>>,
     ) -> Vec<Candidate> {
         let snapshot = self.snapshot();
-        let by_name = |victim: &Victim| {
+        let order = |victim: &RemovedPod| {
             let job = victim.job.map(|job| snapshot.job(job).rank);
             (Reverse(victim.priority), job, snapshot.pod(victim.pod).rank)
         };
-        gone.sort_unstable_by_key(by_name);
+        removed.sort_unstable_by_key(order);
         let tree = self.snapshot().queues();
         let own: Vec<QueueId> = self.queue().map(|queue| tree.path(queue).collect()).unwrap_or_default();
         let mut victims = Vec::new();
-        let mut trial = ReprieveTrial::new(self.what_if, self.ask, placement, reasons);
-        for Victim { pod, .. } in gone {
+        let mut trial = ReprieveTrial::new(self.what_if, self.preemptor, placement, reasons);
+        for RemovedPod { pod, .. } in removed {
             let unit = trial.snapshot().unit_of(pod).expect("a victim is bound");
-            let returns = match quota_misfit(trial.snapshot(), pod, &own) {
-                Some(misfit) => {
-                    let (asking, node) = placement[0];
-                    trial.keep(|snapshot| {
-                        let shortages = match misfit {
+            let stays = match quota_failure(trial.snapshot(), pod, &own) {
+                Some(failure) => {
+                    let (first_member, node) = placement[0];
+                    trial.record(|snapshot| {
+                        let shortages = match failure {
                             FilterFailure::QueueLimit { queue, .. } => over_quota(snapshot, pod, queue),
                             _ => Vec::new(),
                         };
-                        VictimReason { unit, pod: asking, node, misfit, shortages }
+                        VictimReason { unit, pod: first_member, node, failure, shortages }
                     });
                     false
                 }
                 None => trial.return_pod(unit, pod),
             };
-            if !returns {
+            if !stays {
                 victims.push(Candidate { unit, violations: 0 });
             }
         }
@@ -189,19 +192,19 @@ impl Search<'_, '_, '_> {
     }
 }
 
-/// How far down the list of nodes pods of each shape have looked in vain. Who is placed only takes room away, so nobody has to look
-/// there again, unless pods mind each other.
+/// By shape: how many nodes of the list have no room for it. Placing pods only takes room away, so these nodes are not tried again, unless
+/// pods have inter-pod constraints.
 #[derive(Default)]
 struct SearchedUpTo(BTreeMap<ShapeId, usize>);
 
 impl SearchedUpTo {
-    fn unseen(&self, what_if: &WhatIf<'_>, pod: PodId, n_nodes: usize) -> Range<usize> {
+    fn remaining(&self, what_if: &WhatIf<'_>, pod: PodId, n_nodes: usize) -> Range<usize> {
         self.0.get(&what_if.snapshot().pod(pod).shape).copied().unwrap_or(0)..n_nodes
     }
 
-    fn saw(&mut self, what_if: &WhatIf<'_>, pod: PodId, at: usize) {
-        if what_if.relations().is_empty() {
-            self.0.insert(what_if.snapshot().pod(pod).shape, at);
+    fn advance(&mut self, what_if: &WhatIf<'_>, pod: PodId, index: usize) {
+        if what_if.inter_pod().is_empty() {
+            self.0.insert(what_if.snapshot().pod(pod).shape, index);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Those who may be taken, by node, and what it costs to take all of a node.
+//! The candidates by node, and the cost of taking all candidates of a node.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -7,74 +7,74 @@ use std::ops::Range;
 use crate::ids::{JobId, NodeId, PodId, Priority};
 use crate::what_if::WhatIf;
 
-/// A pod that may be taken.
+/// A candidate.
 #[derive(Clone, Copy)]
-pub(super) struct Victim {
+pub(super) struct RemovedPod {
     pub(super) pod: PodId,
     pub(super) node: NodeId,
     pub(super) priority: Priority,
     pub(super) job: Option<JobId>,
-    /// Whether it matters to others than those who look at its node.
+    /// Whether its removal matters beyond its own node.
     pub(super) matters: bool,
 }
 
-/// All who may be taken. Who stands on a node that nobody looks at, and counts in no quota that is tight, would come back whatever
-/// happens: it stays where it is.
+/// All candidates. A candidate on a node that the search does not reach, and that counts in no exhausted quota, would be put back in any
+/// case: it is not removed.
 pub(super) struct RemovedPods {
-    /// By node.
-    victims: Vec<Victim>,
+    /// Sorted by node.
+    candidates: Vec<RemovedPod>,
     starts: Vec<usize>,
     cleared: Vec<bool>,
-    /// Those who are off their nodes.
-    pub(super) gone: Vec<Victim>,
+    /// The candidates that are removed from their nodes.
+    pub(super) removed: Vec<RemovedPod>,
 }
 
 impl RemovedPods {
-    pub(super) fn new(mut victims: Vec<Victim>, gone: Vec<Victim>, n_nodes: usize) -> Self {
-        victims.sort_by_key(|victim| victim.node);
+    pub(super) fn new(mut candidates: Vec<RemovedPod>, removed: Vec<RemovedPod>, n_nodes: usize) -> Self {
+        candidates.sort_by_key(|candidate| candidate.node);
         let mut starts = vec![0; n_nodes + 1];
-        for victim in &victims {
-            starts[victim.node.index() + 1] += 1;
+        for candidate in &candidates {
+            starts[candidate.node.index() + 1] += 1;
         }
         for node in 0..n_nodes {
             starts[node + 1] += starts[node];
         }
-        Self { victims, starts, cleared: vec![false; n_nodes], gone }
+        Self { candidates, starts, cleared: vec![false; n_nodes], removed }
     }
 
-    /// Takes all off a node.
+    /// Removes all candidates from a node.
     pub(super) fn clear(&mut self, what_if: &mut WhatIf<'_>, node: NodeId) {
         if std::mem::replace(&mut self.cleared[node.index()], true) {
             return;
         }
-        for victim in &self.victims[self.starts[node.index()]..self.starts[node.index() + 1]] {
-            if !victim.matters {
-                what_if.remove(victim.pod);
-                self.gone.push(*victim);
+        for candidate in &self.candidates[self.starts[node.index()]..self.starts[node.index() + 1]] {
+            if !candidate.matters {
+                what_if.remove(candidate.pod);
+                self.removed.push(*candidate);
             }
         }
     }
 
-    /// By node: the sum over the distinct jobs of its potential victims of the rank of their priority; a pod of no job is a job.
-    /// (Rule 10.)
+    /// docs/rules/koordinator.md#q10: by node, the sum over the distinct jobs of its candidates of the rank of their priority. A pod
+    /// without a job counts as a job.
     pub(super) fn costs(&self) -> Vec<usize> {
-        let priorities: BTreeSet<Priority> = self.victims.iter().map(|victim| victim.priority).collect();
+        let priorities: BTreeSet<Priority> = self.candidates.iter().map(|candidate| candidate.priority).collect();
         let priorities: Vec<Priority> = priorities.into_iter().collect();
-        let rank = |victim: &Victim| priorities.partition_point(|&priority| priority < victim.priority);
+        let rank = |candidate: &RemovedPod| priorities.partition_point(|&priority| priority < candidate.priority);
         let mut jobs: Vec<(JobId, usize)> = Vec::new();
-        let mut cost = |at: Range<usize>| {
+        let mut cost = |range: Range<usize>| {
             jobs.clear();
             let mut sum = 0;
-            for victim in &self.victims[at] {
-                match victim.job {
-                    Some(job) => jobs.push((job, rank(victim))),
-                    None => sum += rank(victim),
+            for candidate in &self.candidates[range] {
+                match candidate.job {
+                    Some(job) => jobs.push((job, rank(candidate))),
+                    None => sum += rank(candidate),
                 }
             }
             jobs.sort_unstable_by_key(|&(job, rank)| (job, Reverse(rank)));
             jobs.dedup_by_key(|(job, _)| *job);
             sum + jobs.iter().map(|(_, rank)| rank).sum::<usize>()
         };
-        self.starts.windows(2).map(|at| cost(at[0]..at[1])).collect()
+        self.starts.windows(2).map(|bounds| cost(bounds[0]..bounds[1])).collect()
     }
 }

@@ -1,34 +1,34 @@
-//! A group in one domain: the whole group is placed with all candidates gone, and then as many of them as possible come back.
-//! (Rules 8 to 10 and 17 of the groups.)
+//! docs/rules/kubernetes-groups.md#g8 to docs/rules/kubernetes-groups.md#g10, docs/rules/kubernetes-groups.md#g17: a group in one domain.
+//! The whole group is placed without all candidates; then as many candidates as possible are reprieved.
 
 use super::Kubernetes;
 use crate::candidates::{Candidate, candidates, closed};
 use crate::decision::Plan;
 use crate::domains::Domain;
 use crate::explanation::{DomainRefusal, NodeFilterFailure, Recorder, TooFew};
-use crate::fit::{self, Placement, Preemptor};
+use crate::fit::{Placement, Preemptor};
 use crate::ids::{NodeId, PodId, Priority, Timestamp, UnitId};
 use crate::place::place;
 use crate::reprieve::{ReprieveTrial, VictimReasons};
 use crate::what_if::WhatIf;
 
 impl NodeFilterFailure {
-    /// Why the pod fits on none of these nodes as things are in the what-if; a node where it does fit is left out.
-    pub(crate) fn on_each(what_if: &mut WhatIf<'_>, ask: &Preemptor, pod: PodId, nodes: &[NodeId]) -> Vec<Self> {
-        let on = |&node: &NodeId| {
-            let misfit = fit::filter_failure(what_if, ask, pod, node)?;
-            let shortages = fit::shortages_where_refused(what_if, ask, pod, node, misfit);
-            Some(Self { node, misfit, shortages })
+    /// The reason why the pod does not fit on each of these nodes in the what-if; nodes where it fits are left out.
+    pub(crate) fn on_each(what_if: &mut WhatIf<'_>, preemptor: &Preemptor, pod: PodId, nodes: &[NodeId]) -> Vec<Self> {
+        let failure_on = |&node: &NodeId| {
+            let failure = preemptor.filter_failure(what_if, pod, node)?;
+            let shortages = failure.may_hide_shortages().then(|| preemptor.every_shortage(what_if, pod, node));
+            Some(Self { node, failure, shortages: shortages.unwrap_or_default() })
         };
-        nodes.iter().filter_map(on).collect()
+        nodes.iter().filter_map(failure_on).collect()
     }
 }
 
-/// The plan for the domain where landing costs least; on a tie the first by name.
+/// The cheapest plan over all domains; of equal costs the first domain by name.
 pub(super) fn best<R: Recorder>(
     what_if: &mut WhatIf<'_>,
     policy: &Kubernetes,
-    ask: &Preemptor,
+    preemptor: &Preemptor,
     domains: &[Domain],
     now: Timestamp,
     recorder: &mut R,
@@ -36,8 +36,8 @@ pub(super) fn best<R: Recorder>(
     let mut best: Option<Plan> = None;
     for domain in domains {
         let mut reasons = Vec::new();
-        let wanted = R::RECORDS.then_some(&mut reasons);
-        let result = plan(what_if, policy, ask, domain, now, recorder, wanted);
+        let recorded = R::RECORDS.then_some(&mut reasons);
+        let result = plan(what_if, policy, preemptor, domain, now, recorder, recorded);
         recorder.domain(domain, &result);
         if let Ok(plan) = result
             && best.as_ref().is_none_or(|best| plan.cost < best.cost)
@@ -49,56 +49,58 @@ pub(super) fn best<R: Recorder>(
     best
 }
 
-/// The plan for landing in this domain, or why there is none. `reasons` gets why each victim is one.
+/// The plan for this domain, or why there is none. `reasons` receives the reason for each victim.
 ///
-/// 1. Everybody goes and the group is placed. 2. Budget violations stay where that placement lets them. 3. The lowest priority is
-///    found such that taking nobody above it is enough, and the group is placed anew. 4. Who can come back does. 5. What the most
-///    important victims leave free is used first, if that is cheaper.
+/// 1. Remove all candidates and place the group.
+/// 2. Reprieve candidates that violate budgets, with that placement.
+/// 3. Find the lowest priority such that taking no candidate above it is enough, and place the group again.
+/// 4. Reprieve candidates.
+/// 5. Prefer the nodes that the most important victims free, if that is cheaper.
 fn plan<R: Recorder>(
     what_if: &mut WhatIf<'_>,
     policy: &Kubernetes,
-    ask: &Preemptor,
+    preemptor: &Preemptor,
     domain: &Domain,
     now: Timestamp,
     recorder: &mut R,
     reasons: VictimReasons<'_>,
 ) -> Result<Plan, DomainRefusal> {
-    let is_open = |node: &NodeId| closed(what_if.snapshot(), ask, *node, recorder).is_none();
+    let is_open = |node: &NodeId| closed(what_if.snapshot(), preemptor, *node, recorder).is_none();
     let nodes: Vec<NodeId> = domain.nodes.iter().copied().filter(is_open).collect();
-    let mut gone = candidates(what_if.snapshot(), ask, nodes.iter().copied(), now, recorder);
-    let mut search = Search { what_if, ask, nodes };
-    if gone.is_empty() {
-        return Err(DomainRefusal::NoCandidate(search.too_few::<R>(&gone, domain)));
+    let mut removed = candidates(what_if.snapshot(), preemptor, nodes.iter().copied(), now, recorder);
+    let mut search = Search { what_if, preemptor, nodes };
+    if removed.is_empty() {
+        return Err(DomainRefusal::NoCandidate(search.too_few::<R>(&removed, domain)));
     }
-    let Some(mut placement) = search.placement(&gone, &[]) else {
-        return Err(DomainRefusal::TooFewPlaced(search.too_few::<R>(&gone, domain)));
+    let Some(mut placement) = search.placement(&removed, &[]) else {
+        return Err(DomainRefusal::TooFewPlaced(search.too_few::<R>(&removed, domain)));
     };
     if policy.priority_cut {
-        let spared = search.spared_by_budget(&gone, &placement);
-        gone.retain(|candidate| !spared.contains(candidate));
-        if let Some((cut, anew)) = search.cut(&gone) {
-            gone.retain(|candidate| search.priority(candidate) <= cut);
-            placement = anew;
+        let spared = search.spared_by_budget(&removed, &placement);
+        removed.retain(|candidate| !spared.contains(candidate));
+        if let Some((cut, replaced)) = search.cut(&removed) {
+            removed.retain(|candidate| search.priority(candidate) <= cut);
+            placement = replaced;
         }
     }
-    let plan = search.settled(&gone, placement, None);
-    let plan = search.improved(&gone, plan);
+    let plan = search.reprieved_plan(&removed, placement, None);
+    let plan = search.improved_plan(&removed, plan);
     Ok(match reasons {
         None => plan,
-        Some(reasons) => search.settled(&gone, plan.placement, Some(reasons)),
+        Some(reasons) => search.reprieved_plan(&removed, plan.placement, Some(reasons)),
     })
 }
 
-fn remove(what_if: &mut WhatIf<'_>, gone: &[Candidate]) {
-    for candidate in gone {
+fn remove(what_if: &mut WhatIf<'_>, removed: &[Candidate]) {
+    for candidate in removed {
         what_if.remove_unit(candidate.unit);
     }
 }
 
-/// Every step leaves the what-if as it found it.
+/// The search in one domain. Every method restores the what-if.
 struct Search<'w, 's, 'a> {
     what_if: &'w mut WhatIf<'s>,
-    ask: &'a Preemptor,
+    preemptor: &'a Preemptor,
     nodes: Vec<NodeId>,
 }
 
@@ -107,56 +109,56 @@ impl<'s> Search<'_, 's, '_> {
         self.what_if.snapshot().unit(candidate.unit).priority
     }
 
-    /// The placement with these gone, if enough members find a place. Units that are `paid` for cost nothing.
-    fn placement(&mut self, gone: &[Candidate], paid: &[UnitId]) -> Option<Placement> {
+    /// The placement without the `removed` candidates, if enough members can be placed. Units that are `paid` for cost nothing.
+    fn placement(&mut self, removed: &[Candidate], paid: &[UnitId]) -> Option<Placement> {
         let mark = self.what_if.mark();
-        remove(self.what_if, gone);
-        let placement = place(self.what_if, self.ask, &self.nodes, gone, paid);
+        remove(self.what_if, removed);
+        let placement = place(self.what_if, self.preemptor, &self.nodes, removed, paid);
         self.what_if.back_to(mark);
-        (placement.len() >= self.ask.needed).then_some(placement)
+        (placement.len() >= self.preemptor.needed).then_some(placement)
     }
 
-    /// How many members fit with these gone, and what the first that does not lacks on each node; only if it is recorded.
-    fn too_few<R: Recorder>(&mut self, gone: &[Candidate], domain: &Domain) -> TooFew {
+    /// The number of members that fit, and what the first other member lacks on each node; only if it is recorded.
+    fn too_few<R: Recorder>(&mut self, removed: &[Candidate], domain: &Domain) -> TooFew {
         if !R::RECORDS {
             return TooFew::default();
         }
         let mark = self.what_if.mark();
-        remove(self.what_if, gone);
-        let placement = place(self.what_if, self.ask, &self.nodes, gone, &[]);
+        remove(self.what_if, removed);
+        let placement = place(self.what_if, self.preemptor, &self.nodes, removed, &[]);
         let is_placed = |pod: &PodId| placement.iter().any(|(placed, _)| placed == pod);
-        let unplaced = self.ask.members.iter().copied().find(|pod| !is_placed(pod));
-        let on_each = |pod| NodeFilterFailure::on_each(self.what_if, self.ask, pod, &domain.nodes);
-        let misfits = unplaced.map(on_each).unwrap_or_default();
+        let unplaced = self.preemptor.members.iter().copied().find(|pod| !is_placed(pod));
+        let on_each = |pod| NodeFilterFailure::on_each(self.what_if, self.preemptor, pod, &domain.nodes);
+        let failures = unplaced.map(on_each).unwrap_or_default();
         self.what_if.back_to(mark);
-        TooFew { placed: placement.len(), unplaced, misfits }
+        TooFew { placed: placement.len(), unplaced, failures }
     }
 
-    /// The budget violations that the placement lets stay.
-    fn spared_by_budget(&mut self, gone: &[Candidate], placement: &Placement) -> Vec<Candidate> {
-        let violating: Vec<Candidate> = gone.iter().copied().filter(|candidate| candidate.violations > 0).collect();
+    /// The candidates that violate a budget and can stay with this placement.
+    fn spared_by_budget(&mut self, removed: &[Candidate], placement: &Placement) -> Vec<Candidate> {
+        let violating: Vec<Candidate> = removed.iter().copied().filter(|candidate| candidate.violations > 0).collect();
         if violating.is_empty() {
             return Vec::new();
         }
         let mark = self.what_if.mark();
-        let mut trial = self.trial(gone, placement, None);
+        let mut trial = self.trial(removed, placement, None);
         let spared = violating.into_iter().filter(|candidate| trial.put_back(candidate.unit)).collect();
         self.what_if.back_to(mark);
         spared
     }
 
-    /// The lowest priority with which the group is feasible, and the placement with it; `None` where it is the highest of all.
-    fn cut(&mut self, gone: &[Candidate]) -> Option<(Priority, Placement)> {
-        let mut levels: Vec<Priority> = gone.iter().map(|candidate| self.priority(candidate)).collect();
+    /// The lowest sufficient priority and its placement; `None` if it is the highest of all.
+    fn cut(&mut self, removed: &[Candidate]) -> Option<(Priority, Placement)> {
+        let mut levels: Vec<Priority> = removed.iter().map(|candidate| self.priority(candidate)).collect();
         levels.sort_unstable();
         levels.dedup();
-        levels.pop(); // the highest is known to do
+        levels.pop(); // the highest is known to be enough
         let mut found = None;
         let (mut low, mut high) = (0, levels.len());
         while low < high {
             let middle = low + (high - low) / 2;
             let below: Vec<Candidate> =
-                gone.iter().copied().filter(|candidate| self.priority(candidate) <= levels[middle]).collect();
+                removed.iter().copied().filter(|candidate| self.priority(candidate) <= levels[middle]).collect();
             match self.placement(&below, &[]) {
                 Some(placement) => (found, high) = (Some((levels[middle], placement)), middle),
                 None => low = middle + 1,
@@ -165,39 +167,39 @@ impl<'s> Search<'_, 's, '_> {
         found
     }
 
-    /// The plan with this placement: who can be put back is.
-    fn settled(&mut self, gone: &[Candidate], placement: Placement, reasons: VictimReasons<'_>) -> Plan {
+    /// The plan with this placement, after reprieving.
+    fn reprieved_plan(&mut self, removed: &[Candidate], placement: Placement, reasons: VictimReasons<'_>) -> Plan {
         let mark = self.what_if.mark();
-        let victims = self.trial(gone, &placement, reasons).reprieve(gone);
+        let victims = self.trial(removed, &placement, reasons).reprieve(removed);
         self.what_if.back_to(mark);
         Plan::new(self.what_if.snapshot(), placement, victims)
     }
 
     fn trial<'t>(
         &'t mut self,
-        gone: &[Candidate],
+        removed: &[Candidate],
         placement: &'t Placement,
         reasons: VictimReasons<'t>,
     ) -> ReprieveTrial<'t, 's> {
-        remove(self.what_if, gone);
+        remove(self.what_if, removed);
         for &(pod, node) in placement {
             self.what_if.place(pod, node);
         }
-        ReprieveTrial::new(self.what_if, self.ask, placement, reasons)
+        ReprieveTrial::new(self.what_if, self.preemptor, placement, reasons)
     }
 
-    /// The most important victims must go in any case, so what they leave free comes first; repeated while that is cheaper.
-    fn improved(&mut self, gone: &[Candidate], mut plan: Plan) -> Plan {
+    /// The most important victims are needed in any case, so placing members on the nodes that they free may be cheaper; repeated while it is.
+    fn improved_plan(&mut self, removed: &[Candidate], mut plan: Plan) -> Plan {
         loop {
             let snapshot = self.what_if.snapshot();
             let is_top = |unit: &UnitId| snapshot.unit(*unit).priority == plan.cost.top;
             let paid: Vec<UnitId> = plan.victims.iter().copied().filter(is_top).collect();
             if paid.len() == plan.victims.len() && paid.iter().all(|&unit| snapshot.unit(unit).pods.len() == 1) {
-                return plan; // they leave nothing that the placement does not use already
+                return plan; // the placement already uses all that these victims free
             }
-            match self.placement(gone, &paid) {
+            match self.placement(removed, &paid) {
                 Some(placement) if placement.len() >= plan.placement.len() && placement != plan.placement => {
-                    let other = self.settled(gone, placement, None);
+                    let other = self.reprieved_plan(removed, placement, None);
                     if other.cost >= plan.cost {
                         return plan;
                     }

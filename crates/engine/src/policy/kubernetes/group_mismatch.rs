@@ -1,13 +1,11 @@
-//! A group asks with one voice: its members have its priority and its `preemptionPolicy`. (Rule 20 of the groups.)
+//! docs/rules/kubernetes-groups.md#g20: the members of a preemptor have the priority and the `preemptionPolicy` of their group.
 
 use crate::fit::{Preemptor, PreemptorId};
 use crate::laws::{Law, Mismatch};
 use crate::snapshot::Snapshot;
 
-pub(super) fn refuses(snapshot: &Snapshot, ask: &Preemptor) -> Option<Law> {
-    let PreemptorId::Group(group) = ask.preemptor else {
-        return None;
-    };
+pub(super) fn refuses(snapshot: &Snapshot, preemptor: &Preemptor) -> Option<Law> {
+    let PreemptorId::Group(group) = preemptor.id else { return None };
     let group = snapshot.group(group);
     let members = group.members.iter().filter(|&&member| snapshot.pod(member).takes_part());
     members.into_iter().find_map(|&member| {

@@ -1,4 +1,5 @@
-//! The Kubernetes policy: what kube-scheduler does for pods and groups, and what the workload-aware design asks beyond it.
+//! The Kubernetes policy: the preemption of kube-scheduler for pods (`pod`) and groups (`group`), with the extensions of the workload-aware
+//! design.
 
 mod group;
 mod group_mismatch;
@@ -21,11 +22,11 @@ use crate::what_if::WhatIf;
 /// The settings of the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kubernetes {
-    /// Whether a group first looks for the lowest priority such that taking nobody above it is enough. Without it the policy
-    /// decides as kube-scheduler 1.37 does.
+    /// Whether a group first searches for the lowest priority such that taking no unit above it is enough. Without it the policy decides as
+    /// kube-scheduler 1.37 does.
     pub priority_cut: bool,
-    /// How far a group's preemption priority may lie above its scheduling priority; one that lies further is refused when the objects
-    /// are loaded. `None` is no limit.
+    /// The maximum by which a group's preemption priority may exceed its scheduling priority; the loader ignores one that exceeds it.
+    /// `None` is no limit.
     pub max_preemption_priority_excess: Option<u32>,
 }
 
@@ -39,81 +40,79 @@ impl Default for Kubernetes {
 pub(crate) fn decide<R: Recorder>(
     snapshot: &mut Snapshot,
     policy: &Kubernetes,
-    ask: &Preemptor,
+    preemptor: &Preemptor,
     now: Timestamp,
     recorder: &mut R,
 ) -> Outcome {
-    if let Some(law) = group_mismatch::refuses(snapshot, ask) {
+    if let Some(law) = group_mismatch::refuses(snapshot, preemptor) {
         if R::RECORDS {
-            decisive::report_gang(snapshot, ask, recorder);
+            decisive::report_gang(snapshot, preemptor, recorder);
         }
         return Outcome::Unschedulable(Some(law));
     }
-    let domains = domains(snapshot, ask);
-    let mut what_if = ask.what_if(snapshot);
-    let outcome = take_all_then_reprieve(&mut what_if, policy, ask, &domains, now, recorder);
-    if R::RECORDS {
-        report_decisive(&mut what_if, ask, &domains, &outcome, recorder);
-    }
+    let domains = domains(snapshot, preemptor);
+    let mut what_if = preemptor.what_if(snapshot);
+    let outcome = take_all_then_reprieve(&mut what_if, policy, preemptor, &domains, now, recorder);
+    report_decisive(&mut what_if, preemptor, &domains, &outcome, recorder);
     outcome
 }
 
-/// Who has to yield was decided with its workload: a pod takes a node that has room, or waits for one.
-pub(crate) fn place_only<R: Recorder>(snapshot: &mut Snapshot, ask: &Preemptor, recorder: &mut R) -> Outcome {
-    let domains = domains(snapshot, ask);
-    let mut what_if = ask.what_if(snapshot);
-    let placement = fits(&mut what_if, ask, &domains);
+/// Places a pod of an admitted Kueue workload. Victims were chosen with the workload, so the pod gets a node with room or waits.
+pub(crate) fn place_only<R: Recorder>(snapshot: &mut Snapshot, preemptor: &Preemptor, recorder: &mut R) -> Outcome {
+    let domains = domains(snapshot, preemptor);
+    let mut what_if = preemptor.what_if(snapshot);
+    let placement = fits(&mut what_if, preemptor, &domains);
     let outcome = placement.map_or(Outcome::Unschedulable(None), Outcome::Schedule);
-    if R::RECORDS {
-        report_decisive(&mut what_if, ask, &domains, &outcome, recorder);
-    }
+    report_decisive(&mut what_if, preemptor, &domains, &outcome, recorder);
     outcome
 }
 
 fn take_all_then_reprieve<R: Recorder>(
     what_if: &mut WhatIf<'_>,
     policy: &Kubernetes,
-    ask: &Preemptor,
+    preemptor: &Preemptor,
     domains: &[Domain],
     now: Timestamp,
     recorder: &mut R,
 ) -> Outcome {
-    if let Some(placement) = fits(what_if, ask, domains) {
+    if let Some(placement) = fits(what_if, preemptor, domains) {
         return Outcome::Schedule(placement);
     }
-    if let Some(law) = gate(what_if, ask) {
+    if let Some(law) = gate(what_if, preemptor) {
         return match law {
-            // Nobody who leaves makes room where it may not land, or for a gang that is not there.
-            Law::PreemptionInProgress { .. } if domains.is_empty() || ask.members.len() < ask.needed => {
+            // Terminating pods free no room if the preemptor may not use their nodes or has too few members.
+            Law::PreemptionInProgress { .. } if domains.is_empty() || preemptor.members.len() < preemptor.needed => {
                 Outcome::Unschedulable(None)
             }
             Law::PreemptionInProgress { .. } => Outcome::Wait(law),
             _ => Outcome::Unschedulable(Some(law)),
         };
     }
-    let plan = match ask.preemptor {
-        PreemptorId::Pod(pod) => pod::best(what_if, ask, pod, now, recorder),
-        PreemptorId::Group(_) | PreemptorId::Workload(_) => group::best(what_if, policy, ask, domains, now, recorder),
+    let plan = match preemptor.id {
+        PreemptorId::Pod(pod) => pod::best(what_if, preemptor, pod, now, recorder),
+        PreemptorId::Group(_) | PreemptorId::Workload(_) => {
+            group::best(what_if, policy, preemptor, domains, now, recorder)
+        }
     };
     if let Some(plan) = plan.as_ref().filter(|_| R::RECORDS) {
         recorder.chosen(plan, |other| other.cost.difference(&plan.cost));
-        mark_equal_costs(what_if, ask, plan, recorder, |_, _| true);
+        mark_equal_costs(what_if, preemptor, plan, recorder, |_, _| true);
     }
     plan.map_or(Outcome::Unschedulable(None), Outcome::Preempt)
 }
 
-/// The placement with no victim, if there is one. Of several domains the one that takes most members.
-fn fits(what_if: &mut WhatIf<'_>, ask: &Preemptor, domains: &[Domain]) -> Option<Placement> {
-    match ask.preemptor {
-        PreemptorId::Pod(pod) => pod::free_node(what_if, ask, pod).map(|node| vec![(pod, node)]),
+/// The placement without victims; of several domains the one for most members.
+fn fits(what_if: &mut WhatIf<'_>, preemptor: &Preemptor, domains: &[Domain]) -> Option<Placement> {
+    match preemptor.id {
+        PreemptorId::Pod(pod) => pod::free_node(what_if, preemptor, pod).map(|node| vec![(pod, node)]),
         PreemptorId::Group(_) | PreemptorId::Workload(_) => {
             let mut best: Option<Placement> = None;
             for domain in domains {
                 let mark = what_if.mark();
-                let placement = place(what_if, ask, &domain.nodes, &[], &[]);
+                let placement = place(what_if, preemptor, &domain.nodes, &[], &[]);
                 what_if.back_to(mark);
                 let more = best.as_ref().is_none_or(|best| placement.len() > best.len());
-                if placement.len() >= ask.needed && more {
+                if placement.len() >= preemptor.needed && more {
                     best = Some(placement);
                 }
             }
@@ -122,19 +121,17 @@ fn fits(what_if: &mut WhatIf<'_>, ask: &Preemptor, domains: &[Domain]) -> Option
     }
 }
 
-/// Reports what the outcome may depend on. A plan for one node depends on no other node, one for a domain on no other domain.
+/// Reports what the outcome may depend on. A plan for one node depends on no other node, and a plan for one domain on no other domain.
 fn report_decisive<R: Recorder>(
     what_if: &mut WhatIf<'_>,
-    ask: &Preemptor,
+    preemptor: &Preemptor,
     domains: &[Domain],
     outcome: &Outcome,
     recorder: &mut R,
 ) {
-    let Some(mut closed) = Closed::new(what_if, ask) else {
-        return;
-    };
+    let Some(mut closed) = Closed::new::<R>(what_if, preemptor) else { return };
     let snapshot = what_if.snapshot();
-    let domains = match ask.preemptor {
+    let domains = match preemptor.id {
         PreemptorId::Pod(_) => &[],
         PreemptorId::Group(_) | PreemptorId::Workload(_) => {
             // A candidate anywhere in a domain uses up disruption budgets of the others.
@@ -142,20 +139,20 @@ fn report_decisive<R: Recorder>(
             domains
         }
     };
-    let nodes: Vec<NodeId> = match (outcome, ask.preemptor) {
+    let nodes: Vec<NodeId> = match (outcome, preemptor.id) {
         (Outcome::Preempt(plan), _) => {
             let placed = plan.placement.iter().map(|&(_, node)| node);
-            placed.chain(decisive::nominated(snapshot, ask)).collect()
+            placed.chain(decisive::nominated(snapshot, preemptor)).collect()
         }
         (Outcome::Schedule(placement), PreemptorId::Pod(pod)) => {
-            // It takes the node that it is nominated to, or else the first by name: those before did not have room.
-            let (landed, nominated) = (placement[0].1, snapshot.pod(pod).nominated);
-            let before = closed.others(snapshot, ask).filter(|&node| node < landed || Some(node) == nominated);
-            before.filter(|&node| node != landed && nominated != Some(landed)).collect()
+            // The pod gets its nominated node, or else the first by name: the nodes before it had no room.
+            let (chosen, nominated) = (placement[0].1, snapshot.pod(pod).nominated);
+            let before = closed.others(snapshot, preemptor).filter(|&node| node < chosen || Some(node) == nominated);
+            before.filter(|&node| node != chosen && nominated != Some(chosen)).collect()
         }
-        _ => closed.others(snapshot, ask).collect(),
+        _ => closed.others(snapshot, preemptor).collect(),
     };
     let nodes = nodes.into_iter();
-    let is_needed = |pod: &Pod| decisive::is_of_gang(snapshot, ask, pod);
+    let is_needed = |pod: &Pod| decisive::is_of_gang(snapshot, preemptor, pod);
     recorder.decisive(Decisive::with(snapshot, nodes, is_needed, domains, &closed));
 }

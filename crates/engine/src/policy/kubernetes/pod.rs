@@ -1,48 +1,48 @@
-//! A pod on one node: where it fits with no victim, and where landing costs least.
+//! A pod as the preemptor: the node where it fits without victims, or the node where it costs least.
 
 use super::node_cost::NodeCost;
 use crate::candidates::{candidates, closed};
 use crate::decision::{Cost, Plan};
 use crate::explanation::{NoRecorder, NodeRefusal, Recorder, RefusedNode};
 use crate::filters::FilterFailure;
-use crate::fit::{self, Preemptor};
+use crate::fit::Preemptor;
 use crate::ids::{NodeId, PodId, Timestamp};
 use crate::reprieve::{ReprieveTrial, VictimReasons};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
-/// The node that it is nominated to, if it fits there; else the first by name where it does.
-pub(super) fn free_node(what_if: &mut WhatIf<'_>, ask: &Preemptor, pod: PodId) -> Option<NodeId> {
-    let arithmetic = NodeCost::new(what_if.snapshot(), pod);
+/// The nominated node if the pod fits there; else the first by name where it fits.
+pub(super) fn free_node(what_if: &mut WhatIf<'_>, preemptor: &Preemptor, pod: PodId) -> Option<NodeId> {
+    let node_cost = NodeCost::new(what_if.snapshot(), pod);
     let nominated = what_if.snapshot().pod(pod).nominated;
     let all = what_if.snapshot().node_ids();
     nominated.into_iter().chain(all).find(|&node| {
-        let has_room = arithmetic.as_ref().is_none_or(|arithmetic| arithmetic.fits(what_if.snapshot(), ask, node));
-        has_room && fit::filter_failure(what_if, ask, pod, node).is_none()
+        let has_room = node_cost.as_ref().is_none_or(|node_cost| node_cost.fits(what_if.snapshot(), preemptor, node));
+        has_room && preemptor.filter_failure(what_if, pod, node).is_none()
     })
 }
 
-/// The plan for the node where landing costs least; on a tie the first by name.
+/// The plan for the cheapest node; of equal costs the first by name.
 pub(super) fn best<R: Recorder>(
     what_if: &mut WhatIf<'_>,
-    ask: &Preemptor,
+    preemptor: &Preemptor,
     pod: PodId,
     now: Timestamp,
     recorder: &mut R,
 ) -> Option<Plan> {
-    let arithmetic = NodeCost::new(what_if.snapshot(), pod).filter(|_| what_if.relations().is_empty());
-    let arithmetic = arithmetic.filter(|_| !R::RECORDS); // it gives a cost, and no reason
+    let node_cost = NodeCost::new(what_if.snapshot(), pod).filter(|_| what_if.inter_pod().is_empty());
+    let node_cost = node_cost.filter(|_| !R::RECORDS); // it computes costs without reasons
     let mut best: Option<(Cost, NodeId)> = None;
     for node in what_if.snapshot().node_ids() {
         let snapshot = what_if.snapshot();
-        let cost = match &arithmetic {
-            Some(arithmetic) if snapshot.has_only_single_pod_units(node) => {
-                let bound = best.map(|(cost, _)| cost).filter(|cost| cost.violations == 0).unwrap_or(Cost::MOST);
-                let cost = arithmetic.cost(snapshot, ask, node, &bound);
-                cost.filter(|_| ask.node_failure(snapshot, pod, node).is_none())
+        let cost = match &node_cost {
+            Some(node_cost) if snapshot.has_only_single_pod_units(node) => {
+                let bound = best.map(|(cost, _)| cost).filter(|cost| cost.violations == 0).unwrap_or(Cost::MAX);
+                let cost = node_cost.cost(snapshot, preemptor, node, &bound);
+                cost.filter(|_| preemptor.node_failure(snapshot, pod, node).is_none())
             }
             _ => {
-                let result = plan(what_if, ask, node, now, recorder, None);
+                let result = plan(what_if, preemptor, node, now, recorder, None);
                 recorder.node(node, &result);
                 result.ok().map(|plan| plan.cost)
             }
@@ -55,62 +55,63 @@ pub(super) fn best<R: Recorder>(
     }
     let (_, node) = best?;
     let mut reasons = Vec::new();
-    let plan = plan(what_if, ask, node, now, recorder, R::RECORDS.then_some(&mut reasons));
+    let plan = plan(what_if, preemptor, node, now, recorder, R::RECORDS.then_some(&mut reasons));
     recorder.victims(reasons);
-    Some(plan.expect("it has a cost, so it has a plan"))
+    Some(plan.expect("a node with a cost has a plan"))
 }
 
-/// The victims that landing on each node would take, for every node where that is possible.
-pub(crate) fn node_plans(snapshot: &mut Snapshot, ask: &Preemptor, now: Timestamp) -> Vec<(NodeId, Plan)> {
-    let mut what_if = ask.what_if(snapshot);
+/// The plan for each node where the pod can be placed with preemption.
+pub(crate) fn node_plans(snapshot: &mut Snapshot, preemptor: &Preemptor, now: Timestamp) -> Vec<(NodeId, Plan)> {
+    let mut what_if = preemptor.what_if(snapshot);
     let nodes = what_if.snapshot().node_ids();
-    let plan = |node| Some((node, plan(&mut what_if, ask, node, now, &mut NoRecorder, None).ok()?));
+    let plan = |node| Some((node, plan(&mut what_if, preemptor, node, now, &mut NoRecorder, None).ok()?));
     nodes.filter_map(plan).collect()
 }
 
-/// The plan for landing on this node: take all that may be taken, then reprieve. `reasons` gets why each victim is one.
+/// The plan for this node: remove all candidates, then reprieve. `reasons` receives the reason for each victim.
 fn plan<R: Recorder>(
     what_if: &mut WhatIf<'_>,
-    ask: &Preemptor,
+    preemptor: &Preemptor,
     node: NodeId,
     now: Timestamp,
     recorder: &mut R,
     reasons: VictimReasons<'_>,
 ) -> Result<Plan, RefusedNode> {
-    let pod = ask.members[0];
-    let refused = |what_if: &mut WhatIf<'_>, misfit: FilterFailure, refusal: fn(FilterFailure) -> NodeRefusal| {
-        let records = R::RECORDS.then(|| fit::shortages_where_refused(what_if, ask, pod, node, misfit));
-        RefusedNode { refusal: refusal(misfit), shortages: records.unwrap_or_default() }
+    let pod = preemptor.members[0];
+    let refused = |what_if: &mut WhatIf<'_>, failure: FilterFailure, refusal: fn(FilterFailure) -> NodeRefusal| {
+        let lists = R::RECORDS && failure.may_hide_shortages();
+        let shortages = lists.then(|| preemptor.every_shortage(what_if, pod, node));
+        RefusedNode { refusal: refusal(failure), shortages: shortages.unwrap_or_default() }
     };
-    let before = fit::filter_failure(what_if, ask, pod, node);
-    if let Some(misfit) = before.filter(|misfit| !misfit.resolvable()) {
-        return Err(refused(what_if, misfit, NodeRefusal::Misfit));
+    let before = preemptor.filter_failure(what_if, pod, node);
+    if let Some(failure) = before.filter(|failure| !failure.resolvable()) {
+        return Err(refused(what_if, failure, NodeRefusal::FilterFailed));
     }
-    if let Some(law) = closed(what_if.snapshot(), ask, node, recorder) {
+    if let Some(law) = closed(what_if.snapshot(), preemptor, node, recorder) {
         return Err(NodeRefusal::Law(law).into());
     }
-    let candidates = candidates(what_if.snapshot(), ask, std::iter::once(node), now, recorder);
-    if let Some(misfit) = before.filter(|_| candidates.is_empty()) {
-        return Err(refused(what_if, misfit, NodeRefusal::NoCandidate));
+    let candidates = candidates(what_if.snapshot(), preemptor, std::iter::once(node), now, recorder);
+    if let Some(failure) = before.filter(|_| candidates.is_empty()) {
+        return Err(refused(what_if, failure, NodeRefusal::NoCandidate));
     }
     let mark = what_if.mark();
-    let elsewhere_matters = !what_if.relations().is_empty();
+    let has_constraints = !what_if.inter_pod().is_empty();
     for candidate in &candidates {
-        for at in 0..what_if.snapshot().unit(candidate.unit).pods.len() {
-            let pod = what_if.snapshot().unit(candidate.unit).pods[at];
-            if elsewhere_matters || what_if.snapshot().bound_node(pod) == Some(node) {
+        for index in 0..what_if.snapshot().unit(candidate.unit).pods.len() {
+            let pod = what_if.snapshot().unit(candidate.unit).pods[index];
+            if has_constraints || what_if.snapshot().bound_node(pod) == Some(node) {
                 what_if.remove(pod);
             }
         }
     }
-    if let Some(misfit) = fit::filter_failure(what_if, ask, pod, node) {
-        let refused = refused(what_if, misfit, NodeRefusal::Misfit);
+    if let Some(failure) = preemptor.filter_failure(what_if, pod, node) {
+        let refused = refused(what_if, failure, NodeRefusal::FilterFailed);
         what_if.back_to(mark);
         return Err(refused);
     }
     what_if.place(pod, node);
     let placement = vec![(pod, node)];
-    let victims = ReprieveTrial::new(what_if, ask, &placement, reasons).reprieve(&candidates);
+    let victims = ReprieveTrial::new(what_if, preemptor, &placement, reasons).reprieve(&candidates);
     what_if.back_to(mark);
     Ok(Plan::new(what_if.snapshot(), placement, victims))
 }

@@ -1,141 +1,138 @@
-//! Preemption without fair sharing: candidates are taken in order until the requests fit, with borrowing or without, and given back
-//! where they are not needed. (Rules 13 to 18 of the flat cohorts and of the trees.)
+//! docs/rules/kueue.md#k13 to docs/rules/kueue.md#k18, docs/rules/kueue-cohorts.md#c13 to docs/rules/kueue-cohorts.md#c18: preemption
+//! without fair sharing. Candidates are taken in order until the requests fit, with borrowing or without, and given back if they are not
+//! needed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::explanation::Recorder;
-use crate::ids::{FlavorResourceId, QueueId, WorkloadId};
+use crate::ids::QueueId;
 use crate::policy::kueue::candidates::QueueCandidates;
 use crate::policy::kueue::eligibility::Claim;
 use crate::policy::kueue::order::Order;
 use crate::policy::kueue::quota_usage::QuotaUsage;
-use crate::policy::kueue::{PreemptionReason, Search, give_back};
+use crate::policy::kueue::{Request, Search, Victim, give_back};
 use crate::workloads::{BorrowWithinCohort, ReclaimWithinCohort};
 
-/// How the candidates of a queue stand to the preemptor; those of one kind are taken before those of the next.
+/// The relation of a candidate's queue to the preemptor. Candidates of a class are taken before those of the next.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum CandidateClass {
-    /// The preemptor stays within the quota of the subtree that they share less its branch.
+    /// The preemptor stays within the nominal quota of its branch below the cohort that both share.
     Advantage,
-    /// It would borrow.
+    /// The preemptor would borrow.
     Other,
-    /// At home.
+    /// The preemptor's own queue.
     Own,
 }
 
 pub(super) fn victims<R: Recorder>(
     search: &Search<'_>,
     quota: &mut QuotaUsage<'_>,
-    requests: &[(FlavorResourceId, i64)],
+    requests: &[Request],
     recorder: &mut R,
-) -> Option<Vec<(WorkloadId, PreemptionReason)>> {
-    let lanes = lanes(search, quota, requests);
-    if lanes.is_empty() {
+) -> Option<Vec<Victim>> {
+    let queues = candidate_queues(search, quota, requests);
+    if queues.is_empty() {
         search.report_spared_in_tree(quota, |_| Claim::Reclaim, recorder);
         return None;
     }
     let never = search.rules().borrow == BorrowWithinCohort::Never;
-    let elsewhere = lanes.iter().any(|(kind, _)| *kind != CandidateClass::Own);
-    let advantage = lanes.iter().any(|(kind, _)| *kind == CandidateClass::Advantage);
-    let full = search.contested.iter().any(|&cell| quota.used(search.queue, cell) >= quota.quota(search.queue, cell));
+    let elsewhere = queues.iter().any(|(class, _)| *class != CandidateClass::Own);
+    let within_nominal = queues.iter().any(|(class, _)| *class == CandidateClass::Advantage);
+    let full = search.contested.iter().any(|&pair| quota.used(search.queue, pair) >= quota.nominal(search.queue, pair));
     let passes: &[bool] = if !elsewhere || never && full {
         &[true]
-    } else if never && !advantage {
+    } else if never && !within_nominal {
         &[false, true]
     } else {
         &[true, false]
     };
     let before = recorder.clone();
-    passes.iter().enumerate().find_map(|(at, &may_borrow)| {
+    passes.iter().enumerate().find_map(|(pass, &may_borrow)| {
         let mut reasons = before.clone();
-        let pass = TakePass { search, lanes: &lanes, requests, may_borrow };
-        let victims = pass.run(quota, &mut reasons);
-        if at == 0 || victims.is_some() {
+        let take = TakePass { search, queues: &queues, requests, may_borrow };
+        let victims = take.run(quota, &mut reasons);
+        if pass == 0 || victims.is_some() {
             *recorder = reasons;
         }
         victims
     })
 }
 
-/// One walk over the candidates.
+/// One pass over the candidates.
 struct TakePass<'p, 'a> {
     search: &'p Search<'a>,
-    lanes: &'p [(CandidateClass, QueueCandidates<'a>)],
-    requests: &'p [(FlavorResourceId, i64)],
+    queues: &'p [(CandidateClass, QueueCandidates<'a>)],
+    requests: &'p [Request],
     may_borrow: bool,
 }
 
-/// The next candidate of a lane; the least is taken first. Evicted ones come before all others, and then those who are preferred;
-/// within those, who holds what was lent, then who is low enough, then at home.
+/// The next candidate of a queue; the least is taken first: evicted workloads, then preferred ones, then by class, then by order.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct NextCandidate {
     not_evicted: bool,
     not_preferred: bool,
-    kind: CandidateClass,
+    class: CandidateClass,
     order: Order,
-    lane: usize,
-    at: usize,
+    queue: usize,
+    index: usize,
 }
 
 impl TakePass<'_, '_> {
-    fn run<R: Recorder>(
-        &self,
-        quota: &mut QuotaUsage<'_>,
-        recorder: &mut R,
-    ) -> Option<Vec<(WorkloadId, PreemptionReason)>> {
+    fn run<R: Recorder>(&self, quota: &mut QuotaUsage<'_>, recorder: &mut R) -> Option<Vec<Victim>> {
         let (search, requests) = (self.search, self.requests);
         let claim = |queue: QueueId| {
-            let lane = self.lanes.iter().find(|(_, lane)| lane.queue == queue);
-            lane.map_or(Claim::Reclaim, |(kind, _)| self.claim(*kind))
+            let candidates = self.queues.iter().find(|(_, candidates)| candidates.queue == queue);
+            candidates.map_or(Claim::Reclaim, |(class, _)| self.claim(*class))
         };
         search.report_spared_in_tree(quota, claim, recorder);
-        let first = |lane: usize| self.next(lane, self.lanes[lane].1.first).map(Reverse);
-        let mut nexts: BinaryHeap<Reverse<NextCandidate>> = (0..self.lanes.len()).filter_map(first).collect();
-        let mut taken: Vec<(WorkloadId, PreemptionReason)> = Vec::new();
-        while let Some(Reverse(NextCandidate { kind, lane, at, .. })) = nexts.pop() {
-            let (claim, candidates) = (self.claim(kind), &self.lanes[lane].1);
-            if kind != CandidateClass::Own && search.queue_law(quota, candidates.queue, claim).is_some() {
-                search.report_spared(quota, candidates.rest(at), claim, recorder);
-                continue; // nor will the queue borrow again for the workloads behind this one
+        let first = |queue: usize| self.next(queue, self.queues[queue].1.first).map(Reverse);
+        let mut nexts: BinaryHeap<Reverse<NextCandidate>> = (0..self.queues.len()).filter_map(first).collect();
+        let mut taken: Vec<Victim> = Vec::new();
+        while let Some(Reverse(NextCandidate { class, queue, index, .. })) = nexts.pop() {
+            let (claim, candidates) = (self.claim(class), &self.queues[queue].1);
+            if class != CandidateClass::Own && search.queue_law(quota, candidates.queue, claim).is_some() {
+                search.report_spared(quota, candidates.rest(index), claim, recorder);
+                continue; // taking workloads never makes the queue borrow again
             }
-            let workload = candidates.at(at);
-            let ground = search.ground(candidates.queue, search.snapshot.workload(workload), claim);
-            debug_assert_eq!(search.eligibility(quota, workload, claim), Ok(ground));
+            let workload = candidates.workload(index);
+            let reason = search.reason(candidates.queue, search.snapshot.workload(workload), claim);
+            debug_assert_eq!(search.eligibility(quota, workload, claim), Ok(reason));
             search.report_candidate(workload, recorder);
             quota.take(workload);
-            taken.push((workload, ground));
+            taken.push((workload, reason));
             if search.fits(quota, &taken, requests, self.may_borrow) {
-                let fits = |quota: &QuotaUsage<'_>, gone: &[_]| search.fits(quota, gone, requests, self.may_borrow);
+                let fits = |quota: &QuotaUsage<'_>, taken: &[_]| search.fits(quota, taken, requests, self.may_borrow);
                 let victims = give_back(quota, taken, fits);
                 quota.put_back_all(&victims);
                 return Some(victims);
             }
-            nexts.extend(self.next(lane, at + 1).map(Reverse));
+            nexts.extend(self.next(queue, index + 1).map(Reverse));
         }
         quota.put_back_all(&taken);
         None
     }
 
-    /// The first of a lane, at this place or behind it, that this pass may take.
-    fn next(&self, lane: usize, from: usize) -> Option<NextCandidate> {
-        let (kind, candidates) = &self.lanes[lane];
-        let only_low = self.claim(*kind) == Claim::Borrowing;
+    /// The first candidate of a queue, from this index on, that this pass may take.
+    fn next(&self, queue: usize, from: usize) -> Option<NextCandidate> {
+        let (class, candidates) = &self.queues[queue];
+        let only_low = self.claim(*class) == Claim::Borrowing;
         if only_low && self.search.rules().borrow == BorrowWithinCohort::Never {
             return None;
         }
-        let mut at = candidates.next(self.search, from)?;
-        let is_low = |at| self.search.borrowing_law(self.search.snapshot.workload(candidates.at(at))).is_none();
-        while only_low && !is_low(at) {
-            at = candidates.next(self.search, at + 1)?;
+        let mut index = candidates.next(self.search, from)?;
+        let is_low =
+            |index| self.search.borrowing_law(self.search.snapshot.workload(candidates.workload(index))).is_none();
+        while only_low && !is_low(index) {
+            index = candidates.next(self.search, index + 1)?;
         }
-        let order = self.search.order(candidates.at(at));
-        Some(NextCandidate { not_evicted: order.0, not_preferred: order.1, kind: *kind, order, lane, at })
+        let order = self.search.order(candidates.workload(index));
+        Some(NextCandidate { not_evicted: order.0, not_preferred: order.1, class: *class, order, queue, index })
     }
 
-    /// How candidates of a kind are claimed in this pass.
-    fn claim(&self, kind: CandidateClass) -> Claim {
-        match (kind, self.may_borrow) {
+    /// The claim on candidates of a class in this pass.
+    fn claim(&self, class: CandidateClass) -> Claim {
+        match (class, self.may_borrow) {
             (CandidateClass::Advantage | CandidateClass::Own, _) => Claim::Reclaim,
             (CandidateClass::Other, true) => Claim::Borrowing,
             (CandidateClass::Other, false) => Claim::WithoutBorrowing,
@@ -143,43 +140,43 @@ impl TakePass<'_, '_> {
     }
 }
 
-/// The queues that have candidates: the own, then, climbing from it to the root, under each ancestor those that are not under the one
-/// before.
-fn lanes<'a>(
+/// The queues with candidates: the preemptor's own, then, from its parent to the root, the queues below each ancestor that are not below
+/// the previous one.
+fn candidate_queues<'a>(
     search: &Search<'_>,
     quota: &QuotaUsage<'a>,
-    requests: &[(FlavorResourceId, i64)],
+    requests: &[Request],
 ) -> Vec<(CandidateClass, QueueCandidates<'a>)> {
     let own = QueueCandidates::new(search, quota, search.queue);
-    let mut lanes: Vec<(CandidateClass, QueueCandidates<'a>)> =
-        own.into_iter().map(|lane| (CandidateClass::Own, lane)).collect();
+    let mut queues: Vec<(CandidateClass, QueueCandidates<'a>)> =
+        own.into_iter().map(|candidates| (CandidateClass::Own, candidates)).collect();
     if search.rules().reclaim == ReclaimWithinCohort::Never {
-        return lanes;
+        return queues;
     }
-    let fits = |id: QueueId, rest: &[(FlavorResourceId, i64)]| {
-        rest.iter().all(|&(cell, amount)| quota.used(id, cell) + amount <= quota.quota(id, cell))
+    let fits = |id: QueueId, rest: &[Request]| {
+        rest.iter().all(|&(pair, amount)| quota.used(id, pair) + amount <= quota.nominal(id, pair))
     };
     let mut rest = requests.to_vec();
-    let mut advantage = fits(search.queue, &rest);
-    let mut done = search.queue;
+    let mut within_nominal = fits(search.queue, &rest);
+    let mut previous = search.queue;
     for ancestor in quota.tree.path(search.queue).skip(1) {
-        for (cell, amount) in &mut rest {
-            *amount -= quota.free_local_quota(done, *cell);
+        for (pair, amount) in &mut rest {
+            *amount -= quota.free_local_quota(previous, *pair);
         }
-        let kind = if advantage { CandidateClass::Advantage } else { CandidateClass::Other };
+        let class = if within_nominal { CandidateClass::Advantage } else { CandidateClass::Other };
         let mut open = vec![ancestor];
         while let Some(id) = open.pop() {
             for &child in quota
                 .children(id)
                 .iter()
-                .filter(|&&child| child != done && !quota.is_within_nominal(child, search.contested))
+                .filter(|&&child| child != previous && !quota.is_within_nominal(child, search.contested))
             {
-                lanes.extend(QueueCandidates::new(search, quota, child).map(|lane| (kind, lane)));
+                queues.extend(QueueCandidates::new(search, quota, child).map(|candidates| (class, candidates)));
                 open.push(child);
             }
         }
-        advantage |= fits(ancestor, &rest);
-        done = ancestor;
+        within_nominal |= fits(ancestor, &rest);
+        previous = ancestor;
     }
-    lanes
+    queues
 }

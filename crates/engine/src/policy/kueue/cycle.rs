@@ -1,9 +1,9 @@
-//! The cycle: the pending workloads of all queues at once. Every queue's head is decided on the same snapshot; then they are gone
-//! through, those that borrow least first, or under fair sharing those with the least share, and each gets what it was decided
-//! only if those before it leave it room. (Rules 20 and 21 of the flat cohorts.)
+//! docs/rules/kueue.md#k20, docs/rules/kueue.md#k21, docs/rules/kueue.md#ka1: one admission cycle over the pending workloads of all queues.
+//! The head of every queue is decided on the same snapshot. The heads are then considered in order of borrowing level or, under fair
+//! sharing, of share, and each gets its decision only if the heads before it leave enough quota.
 //!
-//! It admits and evicts nobody: whoever calls it carries out what it says. A preemptor is admitted in a later cycle, when its
-//! victims are gone; what it asks for is kept for it in this one.
+//! The cycle changes nothing; the scheduler executes its result. A preemptor is admitted in a later cycle, after its victims are gone; this
+//! cycle reserves the quota for it.
 
 use std::collections::BTreeMap;
 
@@ -19,52 +19,52 @@ use crate::policy::kueue::{Assignment, Decision, HeadDecision, Kueue};
 use crate::snapshot::Snapshot;
 use crate::workloads::QueueingStrategy;
 
-/// A workload that the cycle looked at.
+/// The result of a cycle for one workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CycleEntry {
     /// The workload.
     pub workload: WorkloadId,
-    /// What comes of it.
-    pub verdict: CycleResult,
-    /// What it is given, or will be once its victims are gone; `None` where it gets nothing in this cycle.
+    /// The result.
+    pub result: CycleResult,
+    /// The quota that it gets now or after its victims are evicted; `None` if it gets none in this cycle.
     pub assignment: Option<Assignment>,
 }
 
-/// What comes of a workload in a cycle.
+/// The result of a cycle for one workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CycleResult {
-    /// As if it had asked alone.
+    /// The decision for the workload alone.
     Decided(Outcome),
-    /// It could have had what it asks for, had it not been for those before it. It may ask again in the next cycle.
+    /// The decision does not hold beside those of the heads before it. The next cycle tries again.
     Skipped(SkipReason),
 }
 
 /// Why a workload is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkipReason {
-    /// Its cohort may not borrow any more in this cycle.
+    /// The workload needs to borrow, and a head of its cohort that need not goes first.
     BorrowingBlocked {
-        /// The first workload of the cohort that needs no borrowing.
+        /// The first workload of the cohort that does not borrow.
         by: WorkloadId,
     },
-    /// Somebody whom it would preempt is preempted already.
+    /// One of its victims is preempted for another workload.
     VictimTaken {
-        /// For this workload.
+        /// The workload for which it is preempted.
         by: WorkloadId,
-        /// That victim.
+        /// The victim.
         victim: WorkloadId,
     },
-    /// What it asks for was given, or kept, for those before it.
+    /// The quota is taken by, or reserved for, heads before it.
     QuotaTaken,
 }
 
-/// Decides for the heads of all queues; `pending` may be in any order, and those in it that hold quota already, are in no queue or
-/// were deactivated are passed over. The answers are in the order in which the heads were considered.
+/// Decides for the heads of all queues. `pending` may be in any order; workloads in it that are admitted, in no queue or deactivated are
+/// ignored. The results are in the order in which the heads were considered.
 pub fn run_cycle(snapshot: &Snapshot, policy: &Kueue, pending: &[WorkloadId], now: Timestamp) -> Vec<CycleEntry> {
     run_cycle_with_progress(snapshot, policy, pending, now, &mut |_| {})
 }
 
-/// The same. `note` hears of each workload before anything is decided about it, so that it is known about whom a fault is.
+/// Like [`run_cycle`]. `note` is called with each workload before its decision, so that a panic can be attributed to it.
 pub fn run_cycle_with_progress(
     snapshot: &Snapshot,
     policy: &Kueue,
@@ -72,60 +72,61 @@ pub fn run_cycle_with_progress(
     now: Timestamp,
     note: &mut dyn FnMut(WorkloadId),
 ) -> Vec<CycleEntry> {
-    let mut ground = joint::ground(snapshot, policy);
+    let mut scratch = joint::scratch_snapshot(snapshot, policy);
     let mut quota = QuotaUsage::new(snapshot);
-    let mut heads = heads(&mut quota, policy, pending, now, ground.as_mut(), note);
+    let mut heads = heads(&mut quota, policy, pending, now, scratch.as_mut(), note);
     heads.sort_by_key(|head| {
-        let borrowing = head.nomination.asks.as_ref().map_or(usize::MAX, |asks| asks.borrowing);
+        let borrowing = head.decision.requested.as_ref().map_or(usize::MAX, |requested| requested.borrowing);
         (borrowing, snapshot.workload(head.workload).queue_order())
     });
-    let mut room = CycleState { quota, ground, stopped: BTreeMap::new(), taken: BTreeMap::new(), note };
+    let mut state =
+        CycleState { quota, nodes: scratch, borrowing_stopped_by: BTreeMap::new(), victim_of: BTreeMap::new(), note };
     if policy.fair_sharing.is_none() {
-        return heads.into_iter().map(|head| room.consider(head)).collect();
+        return heads.into_iter().map(|head| state.consider(head)).collect();
     }
-    let (contenders, others): (Vec<Head>, Vec<Head>) = heads.into_iter().partition(|head| room.holds(head));
-    let mut turns = FairOrder::new(&mut room.quota, contenders);
+    let (contenders, others): (Vec<Head>, Vec<Head>) = heads.into_iter().partition(|head| state.reserves_quota(head));
+    let mut order = FairOrder::new(&mut state.quota, contenders);
     let mut considered = Vec::new();
-    while let Some(head) = turns.next(&room.quota) {
-        let victims = head.nomination.victims.iter().filter_map(|&victim| snapshot.workload(victim).queue);
+    while let Some(head) = order.next(&state.quota) {
+        let victims = head.decision.victims.iter().filter_map(|&victim| snapshot.workload(victim).queue);
         let queues: Vec<QueueId> = victims.chain([head.queue]).collect();
-        considered.push(room.consider(head));
-        turns.changed(&mut room.quota, &queues);
+        considered.push(state.consider(head));
+        order.update_shares(&mut state.quota, &queues);
     }
-    considered.extend(others.into_iter().map(|head| room.consider(head)));
+    considered.extend(others.into_iter().map(|head| state.consider(head)));
     considered
 }
 
 pub(super) struct Head {
     pub workload: WorkloadId,
     pub queue: QueueId,
-    pub nomination: HeadDecision,
+    pub decision: HeadDecision,
 }
 
 impl Head {
-    fn gets(&self) -> bool {
-        matches!(self.nomination.outcome, Outcome::Schedule(_) | Outcome::Preempt(_))
+    fn is_admissible(&self) -> bool {
+        matches!(self.decision.outcome, Outcome::Schedule(_) | Outcome::Preempt(_))
     }
 
-    /// Whether no quota would help it: then it holds up nothing behind it.
+    /// Whether no quota would help it, so that it does not block the workloads behind it.
     fn is_obstructed(&self) -> bool {
-        matches!(&self.nomination.outcome, Outcome::Unschedulable(Some(law)) if law.is_obstacle())
+        matches!(&self.decision.outcome, Outcome::Unschedulable(Some(law)) if law.is_obstacle())
     }
 
-    /// Whether it has only to wait for pods that leave for it. What they left must not go to others: it would have to preempt again.
+    /// Whether it waits only for its victims to terminate. The quota that they free is reserved for it, or it would have to preempt again.
     fn is_awaited(&self) -> bool {
-        matches!(self.nomination.outcome, Outcome::Wait(Law::PreemptionInProgress { .. }))
+        matches!(self.decision.outcome, Outcome::Wait(Law::PreemptionInProgress { .. }))
     }
 }
 
-/// Each queue's first; under `BestEffortFIFO`, where that can have nothing, those behind it too, up to the first that can. Whoever's
-/// namespace is not for the queue is in nobody's way.
+/// The head of each queue; under `BestEffortFIFO`, if the head cannot be admitted, also the following workloads up to the first that can. A
+/// workload whose namespace the queue does not select blocks no other.
 fn heads(
     quota: &mut QuotaUsage<'_>,
     policy: &Kueue,
     pending: &[WorkloadId],
     now: Timestamp,
-    mut ground: Option<&mut Snapshot>,
+    mut scratch: Option<&mut Snapshot>,
     note: &mut dyn FnMut(WorkloadId),
 ) -> Vec<Head> {
     let snapshot = quota.snapshot;
@@ -141,9 +142,9 @@ fn heads(
         workloads.sort_by_key(|&id| snapshot.workload(id).queue_order());
         for workload in workloads {
             note(workload);
-            let nomination = HeadDecision::new(quota, policy, workload, now, ground.as_deref_mut(), &mut NoRecorder);
-            let head = Head { workload, queue, nomination };
-            let found = head.gets() || head.is_awaited();
+            let decision = HeadDecision::new(quota, policy, workload, now, scratch.as_deref_mut(), &mut NoRecorder);
+            let head = Head { workload, queue, decision };
+            let found = head.is_admissible() || head.is_awaited();
             let is_strict = snapshot.quota_rules().queues[queue.index()].queueing == QueueingStrategy::StrictFifo;
             let may_block = snapshot.workload(workload).namespace_fits && !head.is_obstructed();
             heads.push(head);
@@ -155,104 +156,102 @@ fn heads(
     heads
 }
 
-/// What is left as the cycle goes on.
+/// The state of a cycle: what the heads considered so far leave.
 struct CycleState<'a> {
-    /// With the victims gone, and with what was given or is kept for somebody.
+    /// The quota without the victims, and with what was given or reserved.
     quota: QuotaUsage<'a>,
-    /// The nodes in the same way, where they play a part.
-    ground: Option<Snapshot>,
-    /// By cohort, that at the root: who stopped its borrowing.
-    stopped: BTreeMap<QueueId, WorkloadId>,
-    /// By victim: for whom it is preempted.
-    taken: BTreeMap<WorkloadId, WorkloadId>,
+    /// The scratch snapshot for placements under joint placement.
+    nodes: Option<Snapshot>,
+    /// By root cohort: the first head that does not borrow, after which no other head may.
+    borrowing_stopped_by: BTreeMap<QueueId, WorkloadId>,
+    /// By victim: the workload for which it is preempted.
+    victim_of: BTreeMap<WorkloadId, WorkloadId>,
     note: &'a mut dyn FnMut(WorkloadId),
 }
 
 impl CycleState<'_> {
-    /// Whether a head takes or keeps anything from those behind it.
-    fn holds(&self, head: &Head) -> bool {
+    /// Whether a head takes or reserves quota.
+    fn reserves_quota(&self, head: &Head) -> bool {
         let blocks = self.quota.rules.queues[head.queue.index()].queueing == QueueingStrategy::StrictFifo;
-        head.nomination.asks.is_some() && (head.gets() || head.is_awaited() || blocks)
+        head.decision.requested.is_some() && (head.is_admissible() || head.is_awaited() || blocks)
     }
 
     fn consider(&mut self, head: Head) -> CycleEntry {
         (self.note)(head.workload);
-        let (gets, holds) = (head.gets(), self.holds(&head));
-        let Head { workload, queue, mut nomination } = head;
-        let Some(asks) = nomination.asks.as_ref().filter(|_| holds) else {
-            return decided(workload, nomination);
+        let (is_admissible, reserves) = (head.is_admissible(), self.reserves_quota(&head));
+        let Head { workload, queue, mut decision } = head;
+        let Some(requested) = decision.requested.as_ref().filter(|_| reserves) else {
+            return decided(workload, decision);
         };
         let root = self.quota.tree.root(queue);
-        if asks.borrowing == 0 {
-            self.stopped.entry(root).or_insert(workload);
-        } else if let (Some(&by), true) = (self.stopped.get(&root), gets) {
+        if requested.borrowing == 0 {
+            self.borrowing_stopped_by.entry(root).or_insert(workload);
+        } else if let (Some(&by), true) = (self.borrowing_stopped_by.get(&root), is_admissible) {
             return skipped(workload, SkipReason::BorrowingBlocked { by });
         }
-        if !gets {
-            self.keep(queue, asks);
-            self.occupy(&[], &nomination.later);
-            return decided(workload, nomination);
+        if !is_admissible {
+            self.reserve(queue, requested);
+            self.occupy(&[], &decision.reserved_placement);
+            return decided(workload, decision);
         }
-        let taken = nomination.victims.iter().find_map(|victim| Some((*victim, *self.taken.get(victim)?)));
-        if let Some((victim, by)) = taken {
+        let already_taken = decision.victims.iter().find_map(|victim| Some((*victim, *self.victim_of.get(victim)?)));
+        if let Some((victim, by)) = already_taken {
             return skipped(workload, SkipReason::VictimTaken { by, victim });
         }
-        for &victim in &nomination.victims {
+        for &victim in &decision.victims {
             self.quota.take(victim);
         }
-        let fits = self.quota.fits(queue, &asks.usage, true);
-        let Some(places) = self.places(workload, &nomination.victims, asks).filter(|_| fits) else {
-            for &victim in &nomination.victims {
+        let fits = self.quota.fits(queue, &requested.usage, true);
+        let Some(places) = self.places(workload, &decision.victims, requested).filter(|_| fits) else {
+            for &victim in &decision.victims {
                 self.quota.put_back(victim);
             }
             return skipped(workload, SkipReason::QuotaTaken);
         };
-        self.quota.charge(queue, &asks.usage, 1);
-        self.occupy(&nomination.victims, &places);
-        match &mut nomination.outcome {
+        self.quota.charge(queue, &requested.usage, 1);
+        self.occupy(&decision.victims, &places);
+        match &mut decision.outcome {
             Outcome::Schedule(placement) => *placement = places,
             Outcome::Preempt(plan) => plan.placement = places,
             Outcome::Wait(_) | Outcome::Unschedulable(_) => {}
         }
-        self.taken.extend(nomination.victims.iter().map(|&victim| (victim, workload)));
-        decided(workload, nomination)
+        self.victim_of.extend(decision.victims.iter().map(|&victim| (victim, workload)));
+        decided(workload, decision)
     }
 
-    /// Where its pods go beside those of the heads before it; nowhere, where nodes play no part.
-    fn places(&mut self, workload: WorkloadId, victims: &[WorkloadId], asks: &Assignment) -> Option<Placement> {
-        match &mut self.ground {
+    /// The placement beside the heads before it; empty without joint placement.
+    fn places(&mut self, workload: WorkloadId, victims: &[WorkloadId], requested: &Assignment) -> Option<Placement> {
+        match &mut self.nodes {
             None => Some(Placement::new()),
-            Some(ground) => Nodes::new(ground, workload, asks).placement(victims),
+            Some(scratch) => Nodes::new(scratch, workload, requested).placement(victims),
         }
     }
 
     fn occupy(&mut self, victims: &[WorkloadId], places: &Placement) {
-        let Some(ground) = &mut self.ground else {
-            return;
-        };
-        let gone: Vec<PodId> = victims.iter().flat_map(|&victim| joint::pods_of(ground, victim)).collect();
-        for pod in gone {
-            ground.move_to(pod, None);
+        let Some(scratch) = &mut self.nodes else { return };
+        let pods: Vec<PodId> = victims.iter().flat_map(|&victim| joint::pods_of(scratch, victim)).collect();
+        for pod in pods {
+            scratch.move_to(pod, None);
         }
         for &(pod, node) in places {
-            ground.move_to(pod, Some(node));
+            scratch.move_to(pod, Some(node));
         }
     }
 
-    /// A head that waits for others to leave, or that is of a `StrictFIFO` queue, keeps what there is of what it asks for.
-    fn keep(&mut self, queue: QueueId, asks: &Assignment) {
-        for &(cell, amount) in &asks.usage {
-            let kept = amount.min(self.quota.available(queue, cell).max(0));
-            self.quota.charge(queue, &[(cell, kept)], 1);
+    /// Reserves, of the requested quota, what is available: for a head that waits for victims, or that blocks a `StrictFIFO` queue.
+    fn reserve(&mut self, queue: QueueId, requested: &Assignment) {
+        for &(pair, amount) in &requested.usage {
+            let reserved = amount.min(self.quota.available(queue, pair).max(0));
+            self.quota.charge(queue, &[(pair, reserved)], 1);
         }
     }
 }
 
-fn decided(workload: WorkloadId, nomination: HeadDecision) -> CycleEntry {
-    let Decision { outcome, assignment } = nomination.into_decision();
-    CycleEntry { workload, verdict: CycleResult::Decided(outcome), assignment }
+fn decided(workload: WorkloadId, decision: HeadDecision) -> CycleEntry {
+    let Decision { outcome, assignment } = decision.into_decision();
+    CycleEntry { workload, result: CycleResult::Decided(outcome), assignment }
 }
 
 fn skipped(workload: WorkloadId, skip: SkipReason) -> CycleEntry {
-    CycleEntry { workload, verdict: CycleResult::Skipped(skip), assignment: None }
+    CycleEntry { workload, result: CycleResult::Skipped(skip), assignment: None }
 }

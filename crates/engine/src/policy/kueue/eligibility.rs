@@ -1,5 +1,7 @@
-//! Whether a workload may be preempted, and on which ground: all laws of the policy about candidates, each written once. The searches ask
-//! these laws one by one, where their answer can have changed; `eligibility` asks all of them.
+//! docs/rules/kueue.md#k13, docs/rules/kueue.md#k14, docs/rules/kueue-cohorts.md#c10, docs/rules/kueue-cohorts.md#c14,
+//! docs/rules/kueue-cohorts.md#c15, docs/rules/kueue-cohorts.md#c17: whether a workload may be preempted, and for which reason. All laws of
+//! the policy about candidates are here. The searches check single laws again when their result can have changed; `eligibility` checks all
+//! of them.
 
 use crate::explanation::Recorder;
 use crate::ids::{QueueId, WorkloadId};
@@ -9,24 +11,24 @@ use crate::policy::kueue::quota_usage::QuotaUsage;
 use crate::policy::kueue::{PreemptionReason, Search, Strategy};
 use crate::workloads::{BorrowWithinCohort, ReclaimWithinCohort, WithinClusterQueue, Workload};
 
-/// How the preemptor claims what other queues hold. In its own queue it takes by priority, whatever the claim is.
+/// How the preemptor claims quota that other queues use. In its own queue it preempts by priority, independent of the claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
-    /// The preemptor's side has lent it.
+    /// The preemptor's branch lent it.
     Reclaim,
-    /// The preemptor must be within its own quota once the victims are gone.
+    /// The preemptor must be within its nominal quota after the victims are gone.
     WithoutBorrowing,
     /// The preemptor will borrow.
     Borrowing,
-    /// Under fair sharing: the preemptor's queue stays within its own quota, so that shares do not matter.
+    /// Under fair sharing: the preemptor's queue stays within its nominal quota, so that shares are not compared.
     FairReclaim,
-    /// Under fair sharing: the shares of both sides are compared.
+    /// Under fair sharing: the shares of both branches are compared.
     FairShare(Strategy),
 }
 
 impl Search<'_> {
-    /// On which ground a workload may be preempted now, or the law that spares it. The answer depends on what was taken before. `usage` is
-    /// changed and put back.
+    /// The reason for which a workload may be preempted now, or the law that spares it. The result depends on the workloads taken so far.
+    /// `usage` is changed and restored.
     pub(super) fn eligibility(
         &self,
         usage: &mut QuotaUsage<'_>,
@@ -49,12 +51,12 @@ impl Search<'_> {
                 Claim::Reclaim | Claim::WithoutBorrowing | Claim::FairReclaim => None,
             });
         }
-        law.map_or_else(|| Ok(self.ground(queue, candidate, claim)), Err)
+        law.map_or_else(|| Ok(self.reason(queue, candidate, claim)), Err)
     }
 
-    /// The ground on which a workload that no law spares is preempted.
+    /// The reason for preempting a workload that no law spares.
     #[inline]
-    pub(super) fn ground(&self, queue: QueueId, candidate: &Workload, claim: Claim) -> PreemptionReason {
+    pub(super) fn reason(&self, queue: QueueId, candidate: &Workload, claim: Claim) -> PreemptionReason {
         match claim {
             _ if queue == self.queue => PreemptionReason::InClusterQueue,
             Claim::FairShare(_) => PreemptionReason::InCohortFairSharing,
@@ -73,7 +75,7 @@ impl Search<'_> {
         }
     }
 
-    /// Reports each of these workloads that may not be taken now.
+    /// Reports each of these workloads that a law spares now.
     pub(super) fn report_spared<R: Recorder>(
         &self,
         usage: &mut QuotaUsage<'_>,
@@ -91,7 +93,7 @@ impl Search<'_> {
         }
     }
 
-    /// Reports each workload of the preemptor's tree that may not be taken now; `claim` is by queue.
+    /// Reports each workload of the preemptor's tree that a law spares now; `claim` is by queue.
     pub(super) fn report_spared_in_tree<R: Recorder>(
         &self,
         usage: &mut QuotaUsage<'_>,
@@ -113,7 +115,7 @@ impl Search<'_> {
         usage.tree.root(queue) == usage.tree.root(self.queue)
     }
 
-    /// The law that spares a workload whatever its queue and priority are.
+    /// The law that spares a workload independent of its queue and priority.
     #[inline]
     pub(super) fn workload_law(&self, id: WorkloadId) -> Option<Law> {
         if !self.holds_contested(id) {
@@ -122,12 +124,12 @@ impl Search<'_> {
         self.snapshot.workload(id).protected.then_some(Law::ProtectedNamespace)
     }
 
-    /// Whether a workload holds any of the contested cells.
+    /// Whether a workload uses any of the contested flavor-resource pairs.
     #[inline]
     fn holds_contested(&self, id: WorkloadId) -> bool {
         let admission = self.snapshot.workload(id).admission.as_ref();
         let mut usage = admission.into_iter().flat_map(|admission| &admission.usage);
-        usage.any(|(cell, amount)| *amount > 0 && self.contested.contains(cell))
+        usage.any(|(pair, amount)| *amount > 0 && self.contested.contains(pair))
     }
 
     /// The law by which the preemptor's queue takes no workload of this priority and age from a queue, its own or another.
@@ -141,8 +143,8 @@ impl Search<'_> {
         }
     }
 
-    /// The law that spares all of another queue: that queue, or a cohort between it and the first that it shares with the preemptor, borrows
-    /// nothing. Under fair sharing that is nothing at all; otherwise nothing of what is contested.
+    /// The law that spares all workloads of another queue: the queue, or a cohort between it and the lowest shared cohort, does not borrow;
+    /// under fair sharing of any pair, otherwise of the contested pairs.
     #[inline]
     pub(super) fn queue_law(&self, usage: &QuotaUsage<'_>, queue: QueueId, claim: Claim) -> Option<Law> {
         let is_shared = |id: QueueId| usage.tree.path(self.queue).any(|own| own == id);
@@ -150,11 +152,11 @@ impl Search<'_> {
             Claim::FairReclaim | Claim::FairShare(_) => usage.is_borrowing(id),
             Claim::Reclaim | Claim::WithoutBorrowing | Claim::Borrowing => !usage.is_within_nominal(id, self.contested),
         };
-        let satisfied = usage.tree.path(queue).take_while(|&id| !is_shared(id)).find(|&id| !borrows(id))?;
-        Some(usage.within_quota(satisfied))
+        let within_quota = usage.tree.path(queue).take_while(|&id| !is_shared(id)).find(|&id| !borrows(id))?;
+        Some(usage.within_quota(within_quota))
     }
 
-    /// The law by which a workload of another queue does not yield to a preemptor that will borrow.
+    /// The law that spares a workload of another queue from a preemptor that borrows.
     #[inline]
     pub(super) fn borrowing_law(&self, candidate: &Workload) -> Option<Law> {
         match self.rules().borrow {
@@ -167,7 +169,7 @@ impl Search<'_> {
     }
 }
 
-/// (Rule 13 of the flat cohorts.)
+/// docs/rules/kueue.md#k13
 #[inline]
 pub(super) fn own_queue_law(within: WithinClusterQueue, preemptor: &Workload, candidate: &Workload) -> Option<Law> {
     let newer = candidate.priority == preemptor.priority && candidate.created > preemptor.created;
@@ -180,7 +182,7 @@ pub(super) fn own_queue_law(within: WithinClusterQueue, preemptor: &Workload, ca
     }
 }
 
-/// (Rule 13 of the flat cohorts.)
+/// docs/rules/kueue.md#k13
 #[inline]
 pub(super) fn reclaim_law(reclaim: ReclaimWithinCohort, preemptor: &Workload, candidate: &Workload) -> Option<Law> {
     match reclaim {

@@ -1,6 +1,6 @@
-//! Whose turn it is in a cycle under fair sharing: from the root of a tree down, that branch whose share would be least with its
-//! head's request in it; of equals the higher priority, then the older. Shares change as the cycle goes on: whatever a turn changes
-//! is put in its new place, and nothing else is looked at.
+//! The order of heads in a cycle under fair sharing: from the root of a tree down, the branch whose share would be least with the request
+//! of its head; of equal shares the higher priority, then the older. Shares change during the cycle; after each head only the affected
+//! branches are reordered.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,36 +10,36 @@ use crate::policy::kueue::cycle::Head;
 use crate::policy::kueue::fair::{Share, share};
 use crate::policy::kueue::quota_usage::QuotaUsage;
 
-/// The heads that have yet to be considered, one a queue.
+/// The heads that are not considered yet, one for each queue.
 pub(super) struct FairOrder {
     heads: BTreeMap<QueueId, Contender>,
-    /// By cohort: its branches that have heads, the next first.
+    /// By cohort: its branches with heads, in order.
     branches: BTreeMap<QueueId, BTreeSet<(FairKey, QueueId)>>,
-    /// By branch: the head of it that is next, and its claim.
+    /// By branch: the key and the queue of its next head.
     firsts: BTreeMap<QueueId, (FairKey, QueueId)>,
 }
 
 struct Contender {
     head: Head,
-    /// For its queue and each cohort above it but the root: the share with its request.
+    /// The share of its queue, and of each cohort above it except the root, with its request.
     shares: Vec<(QueueId, Share)>,
 }
 
-/// By what a branch's head comes before another's; the least is next.
+/// The sort key of a branch; the least is next.
 type FairKey = (Share, (Reverse<Priority>, Timestamp, u64));
 
 impl FairOrder {
     pub fn new(quota: &mut QuotaUsage<'_>, heads: Vec<Head>) -> Self {
-        let mut turns = Self { heads: BTreeMap::new(), branches: BTreeMap::new(), firsts: BTreeMap::new() };
+        let mut order = Self { heads: BTreeMap::new(), branches: BTreeMap::new(), firsts: BTreeMap::new() };
         for head in heads {
             let (queue, shares) = (head.queue, shares(quota, &head));
-            turns.heads.insert(queue, Contender { head, shares });
-            turns.place(quota, queue);
+            order.heads.insert(queue, Contender { head, shares });
+            order.place(quota, queue);
         }
-        turns
+        order
     }
 
-    /// The next of the first tree that has any.
+    /// Removes and returns the next head of the first tree that has any.
     pub fn next(&mut self, quota: &QuotaUsage<'_>) -> Option<Head> {
         let (&first, _) = self.heads.first_key_value()?;
         let root = quota.tree.root(first);
@@ -49,19 +49,17 @@ impl FairOrder {
         Some(contender.head)
     }
 
-    /// The use of these queues has changed: whoever is in a cohort with one of them has another share, unless it is only the root.
-    pub fn changed(&mut self, quota: &mut QuotaUsage<'_>, queues: &[QueueId]) {
-        let below_the_root = |&queue: &QueueId| {
+    /// Updates the order after the usage of these queues changed. Only shares below the same child of the root are affected.
+    pub fn update_shares(&mut self, quota: &mut QuotaUsage<'_>, queues: &[QueueId]) {
+        let child_of_root = |&queue: &QueueId| {
             let path: Vec<QueueId> = quota.tree.path(queue).collect();
-            path.len().checked_sub(2).map(|at| path[at])
+            path.len().checked_sub(2).map(|index| path[index])
         };
-        let touched: BTreeSet<QueueId> = queues.iter().filter_map(below_the_root).collect();
+        let touched: BTreeSet<QueueId> = queues.iter().filter_map(child_of_root).collect();
         let mut open: Vec<QueueId> = touched.into_iter().collect();
         while let Some(id) = open.pop() {
             open.extend(quota.children(id));
-            let Some(contender) = self.heads.get_mut(&id) else {
-                continue;
-            };
+            let Some(contender) = self.heads.get_mut(&id) else { continue };
             let shares = shares(quota, &contender.head);
             if contender.shares != shares {
                 contender.shares = shares;
@@ -70,28 +68,26 @@ impl FairOrder {
         }
     }
 
-    /// Puts a queue, and the cohorts above it, where they belong now.
+    /// Reorders a queue and the cohorts above it.
     fn place(&mut self, quota: &QuotaUsage<'_>, queue: QueueId) {
         for branch in quota.tree.path(queue) {
-            let Some(cohort) = quota.tree.get(branch).parent else {
-                return;
-            };
-            let first = self.winner(branch).map(|queue| (self.claim(quota, branch, queue), queue));
+            let Some(cohort) = quota.tree.get(branch).parent else { return };
+            let first = self.winner(branch).map(|queue| (self.fair_key(quota, branch, queue), queue));
             let branches = self.branches.entry(cohort).or_default();
             let before = match first {
                 Some(first) => self.firsts.insert(branch, first),
                 None => self.firsts.remove(&branch),
             };
-            if let Some((claim, _)) = before {
-                branches.remove(&(claim, branch));
+            if let Some((key, _)) = before {
+                branches.remove(&(key, branch));
             }
-            if let Some((claim, _)) = first {
-                branches.insert((claim, branch));
+            if let Some((key, _)) = first {
+                branches.insert((key, branch));
             }
         }
     }
 
-    /// The queue in or below `id` whose head is next.
+    /// The queue in or below `id` with the next head.
     fn winner(&self, id: QueueId) -> Option<QueueId> {
         if self.heads.contains_key(&id) {
             return Some(id);
@@ -100,7 +96,7 @@ impl FairOrder {
         self.firsts.get(branch).map(|(_, queue)| *queue)
     }
 
-    fn claim(&self, quota: &QuotaUsage<'_>, branch: QueueId, queue: QueueId) -> FairKey {
+    fn fair_key(&self, quota: &QuotaUsage<'_>, branch: QueueId, queue: QueueId) -> FairKey {
         let Contender { head, shares } = &self.heads[&queue];
         let share = shares.iter().find(|(id, _)| *id == branch).map_or(Share::NONE, |(_, share)| *share);
         (share, quota.snapshot.workload(head.workload).queue_order())
@@ -108,12 +104,10 @@ impl FairOrder {
 }
 
 fn shares(quota: &mut QuotaUsage<'_>, head: &Head) -> Vec<(QueueId, Share)> {
-    let Some(asks) = &head.nomination.asks else {
-        return Vec::new();
-    };
-    quota.charge(head.queue, &asks.usage, 1);
-    let below_the_root = quota.tree.path(head.queue).filter(|&id| quota.tree.get(id).parent.is_some());
-    let shares = below_the_root.map(|id| (id, share(quota, id))).collect();
-    quota.charge(head.queue, &asks.usage, -1);
+    let Some(requested) = &head.decision.requested else { return Vec::new() };
+    quota.charge(head.queue, &requested.usage, 1);
+    let child_of_root = quota.tree.path(head.queue).filter(|&id| quota.tree.get(id).parent.is_some());
+    let shares = child_of_root.map(|id| (id, share(quota, id))).collect();
+    quota.charge(head.queue, &requested.usage, -1);
     shares
 }

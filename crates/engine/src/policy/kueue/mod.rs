@@ -1,5 +1,8 @@
-//! The Kueue policy: workloads hold quota of flavors in queues; queues lend to each other in cohorts, and cohorts in trees. Who has
-//! borrowed gives back; who may preempt at home does so by priority. Nodes play no part, unless the placement is joint.
+//! The Kueue policy: workloads hold quota of flavors in queues, and queues lend quota to each other in trees of cohorts. A queue that has
+//! borrowed gives back, and within a queue preemption is by priority. Nodes matter only under joint placement.
+//!
+//! One decision: `flavors` selects flavors, `classical` or `fair` searches victims among the `candidates` that `eligibility` allows,
+//! `joint` adds nodes. `cycle` decides for all queues at once.
 
 mod candidates;
 mod class_key;
@@ -36,37 +39,37 @@ use quota_usage::QuotaUsage;
 /// The settings of the policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kueue {
-    /// Fair sharing, if it is on.
+    /// The fair sharing strategies; `None` without fair sharing.
     pub fair_sharing: Option<FairSharing>,
-    /// Whether nodes play a part.
+    /// Whether pods must get nodes together with the quota.
     pub placement: PlacementMode,
 }
 
 /// What a workload needs besides quota.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PlacementMode {
-    /// Nothing: nodes play no part.
+    /// Nothing: nodes are not considered.
     #[default]
     QuotaOnly,
     /// A node for every pod, decided together with the quota.
     Joint,
 }
 
-/// Which comparisons of shares allow a preemption.
+/// The strategies of fair sharing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FairSharing {
-    /// The first that is tried.
+    /// The strategy of the first pass.
     pub first: Strategy,
-    /// And the one for those who failed it.
+    /// The strategy of the second pass, for candidates that the first refused.
     pub second: Option<Strategy>,
 }
 
-/// A comparison of shares.
+/// A comparison of shares; the names are Kueue's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// The preemptor's share is at most what the other's will be.
+    /// The preemptor's share is at most the share of the other branch without the candidate.
     LessThanOrEqualToFinalShare,
-    /// The preemptor's share is less than what the other's was.
+    /// The preemptor's share is less than the share of the other branch with the candidate.
     LessThanInitialShare,
 }
 
@@ -75,7 +78,7 @@ pub fn decide(snapshot: &Snapshot, policy: &Kueue, preemptor: WorkloadId, now: T
     decide_recording(snapshot, policy, preemptor, now, &mut NoRecorder)
 }
 
-/// Decides for one workload and reports why.
+/// Decides for one workload and reports the reasons.
 pub(crate) fn decide_recording<R: Recorder>(
     snapshot: &Snapshot,
     policy: &Kueue,
@@ -83,29 +86,29 @@ pub(crate) fn decide_recording<R: Recorder>(
     now: Timestamp,
     recorder: &mut R,
 ) -> Decision {
-    let mut ground = joint::ground(snapshot, policy);
+    let mut scratch = joint::scratch_snapshot(snapshot, policy);
     let mut quota = QuotaUsage::new(snapshot);
-    HeadDecision::new(&mut quota, policy, preemptor, now, ground.as_mut(), recorder).into_decision()
+    HeadDecision::new(&mut quota, policy, preemptor, now, scratch.as_mut(), recorder).into_decision()
 }
 
-/// A decision for one workload, and what it would ask for if it could.
+/// The decision for one workload alone.
 struct HeadDecision {
     outcome: Outcome,
-    /// `None` where no flavor could ever do.
-    asks: Option<Assignment>,
+    /// The quota at its full size, or that of the plan; `None` if no flavor has enough potential quota.
+    requested: Option<Assignment>,
     victims: Vec<WorkloadId>,
-    /// Where its pods go once those have left for whom it waits.
-    later: Placement,
+    /// The placement after terminating pods are gone, if the outcome is to wait for them.
+    reserved_placement: Placement,
 }
 
 impl HeadDecision {
-    /// `quota` is as things are, and is so again afterwards; `ground` is a snapshot to try placements on, where nodes play a part.
+    /// `quota` is unchanged afterwards; `scratch` is the snapshot for placements under joint placement.
     fn new<R: Recorder>(
         quota: &mut QuotaUsage<'_>,
         policy: &Kueue,
         preemptor: WorkloadId,
         now: Timestamp,
-        mut ground: Option<&mut Snapshot>,
+        mut scratch: Option<&mut Snapshot>,
         recorder: &mut R,
     ) -> Self {
         let snapshot = quota.snapshot;
@@ -114,32 +117,45 @@ impl HeadDecision {
             Err(law) => {
                 record::report_none_decisive(snapshot, recorder);
                 let outcome = Outcome::Unschedulable(Some(law));
-                return Self { outcome, asks: None, victims: Vec::new(), later: Vec::new() };
+                return Self { outcome, requested: None, victims: Vec::new(), reserved_placement: Vec::new() };
             }
         };
-        let search = Search::new(snapshot, policy, preemptor, queue, now);
+        let search = Search {
+            snapshot,
+            policy,
+            preemptor,
+            workload: snapshot.workload(preemptor),
+            queue,
+            now,
+            contested: &[],
+            banned: &[],
+            preferred: &[],
+            fits_on_nodes: None,
+        };
         let full: Vec<i64> = search.workload.pod_sets.iter().map(|set| set.count).collect();
-        let (before, mut tried) = (recorder.clone(), Vec::new());
-        let trace = R::RECORDS.then_some(&mut tried);
-        let (whole, found) = search.attempt(quota, &full, ground.as_deref_mut(), trace, recorder);
-        let found = found.or_else(|| search.partial(quota, &full, ground, &before, recorder));
-        let nomination = search.nomination(whole, found);
-        match nomination.outcome {
+        let (before, mut attempts) = (recorder.clone(), Vec::new());
+        let trace = R::RECORDS.then_some(&mut attempts);
+        let (full_size, found) = search.attempt(quota, &full, scratch.as_deref_mut(), trace, recorder);
+        let found = found.or_else(|| search.partial(quota, &full, scratch, &before, recorder));
+        let decision = search.decision(full_size, found);
+        match decision.outcome {
             Outcome::Schedule(_) => *recorder = before,
             Outcome::Wait(_) => {}
-            Outcome::Preempt(_) | Outcome::Unschedulable(_) => tried.into_iter().for_each(|one| recorder.flavor(one)),
+            Outcome::Preempt(_) | Outcome::Unschedulable(_) => {
+                attempts.into_iter().for_each(|attempt| recorder.flavor(attempt))
+            }
         }
-        search.report_rest(quota, &nomination, recorder);
-        nomination
+        search.report_rest(quota, &decision, recorder);
+        decision
     }
 
     fn into_decision(self) -> Decision {
-        let gets = matches!(self.outcome, Outcome::Schedule(_) | Outcome::Preempt(_));
-        Decision { outcome: self.outcome, assignment: self.asks.filter(|_| gets) }
+        let gets_quota = matches!(self.outcome, Outcome::Schedule(_) | Outcome::Preempt(_));
+        Decision { outcome: self.outcome, assignment: self.requested.filter(|_| gets_quota) }
     }
 }
 
-/// The queue that a workload asks for quota, or the law by which it gets none whatever is free.
+/// docs/rules/kueue.md#k22: the queue of a workload, or the law by which it gets no quota even if all is free.
 fn queue_of(snapshot: &Snapshot, preemptor: WorkloadId) -> Result<QueueId, Law> {
     if let Some(law) = obstacle::refuses(snapshot, &Preemptor::new(snapshot, PreemptorId::Workload(preemptor))) {
         return Err(law);
@@ -157,20 +173,26 @@ fn queue_of(snapshot: &Snapshot, preemptor: WorkloadId) -> Result<QueueId, Law> 
     }
 }
 
-/// What a workload gets, and who must go for it; nobody where it fits.
+/// The quota of a workload and its victims, if any.
 struct AdmissionPlan {
     assignment: Assignment,
-    victims: Vec<(WorkloadId, PreemptionReason)>,
-    /// Where its pods go, where nodes play a part.
+    victims: Vec<Victim>,
+    /// The placement; empty without joint placement.
     placement: Placement,
-    /// Set where it has only to wait for pods that are leaving.
+    /// Set if the workload has only to wait for terminating pods.
     wait: Option<Law>,
 }
 
-/// Whether there is room once these are gone.
-type FitsOnNodes<'a> = dyn Fn(&[(WorkloadId, PreemptionReason)]) -> bool + 'a;
+/// A workload to preempt, and why.
+type Victim = (WorkloadId, PreemptionReason);
 
-/// One workload's search for quota.
+/// An amount of quota of one flavor and resource.
+type Request = (FlavorResourceId, i64);
+
+/// Whether the pods fit on the nodes without these workloads.
+type FitsOnNodes<'a> = dyn Fn(&[Victim]) -> bool + 'a;
+
+/// The search for quota for one workload.
 #[derive(Clone, Copy)]
 pub(super) struct Search<'a> {
     snapshot: &'a Snapshot,
@@ -179,38 +201,22 @@ pub(super) struct Search<'a> {
     workload: &'a Workload,
     queue: QueueId,
     now: Timestamp,
-    /// The cells that are short; empty before the flavors are known.
+    /// The flavor-resource pairs of which too little is available; empty before the flavors are selected.
     contested: &'a [FlavorResourceId],
-    /// Flavors that are out of the question, by pod set.
+    /// By pod set: flavors that must not be used, because their nodes were not enough.
     banned: &'a [(usize, FlavorId)],
-    /// By workload: whether it is taken before others, because it is where the preemptor could go. Empty where nobody is.
+    /// By workload: whether it is taken before others, because it is on a node that the preemptor could use. Empty without preferences.
     preferred: &'a [bool],
-    /// What the nodes say, where they play a part.
-    room: Option<&'a FitsOnNodes<'a>>,
+    /// The check of the nodes under joint placement.
+    fits_on_nodes: Option<&'a FitsOnNodes<'a>>,
 }
 
 impl<'a> Search<'a> {
-    fn new(snapshot: &'a Snapshot, policy: &'a Kueue, preemptor: WorkloadId, queue: QueueId, now: Timestamp) -> Self {
-        let workload = snapshot.workload(preemptor);
-        Self {
-            snapshot,
-            policy,
-            preemptor,
-            workload,
-            queue,
-            now,
-            contested: &[],
-            banned: &[],
-            preferred: &[],
-            room: None,
-        }
-    }
-
-    /// What comes of the attempts; `asks` is what it asks for at its full size.
-    fn nomination(&self, asks: Option<Assignment>, found: Option<AdmissionPlan>) -> HeadDecision {
+    /// The decision after all attempts; `requested` is the quota at full size.
+    fn decision(&self, requested: Option<Assignment>, found: Option<AdmissionPlan>) -> HeadDecision {
         let Some(AdmissionPlan { assignment, victims, placement, wait }) = found else {
             let outcome = Outcome::Unschedulable(None);
-            return HeadDecision { outcome, asks, victims: Vec::new(), later: Vec::new() };
+            return HeadDecision { outcome, requested, victims: Vec::new(), reserved_placement: Vec::new() };
         };
         let wait = wait.or_else(|| self.delay().filter(|_| !victims.is_empty()));
         let (outcome, victims, later) = match wait {
@@ -219,25 +225,25 @@ impl<'a> Search<'a> {
             None => (Outcome::Preempt(Plan { placement, ..self.plan(&victims) }), victims, Vec::new()),
         };
         let victims = victims.into_iter().map(|(workload, _)| workload).collect();
-        HeadDecision { outcome, asks: Some(assignment), victims, later }
+        HeadDecision { outcome, requested: Some(assignment), victims, reserved_placement: later }
     }
 
-    /// The rules of the preemptor's queue.
+    /// The settings of the preemptor's queue.
     fn rules(&self) -> &'a QueueRules {
         &self.snapshot.quota_rules().queues[self.queue.index()]
     }
 
-    /// With so many pods of each set: what it asks for, where any flavor could do; and a fit, or victims, or neither.
+    /// Tries these counts of pods. Returns the quota at the selected flavors, and a plan if one exists.
     fn attempt<R: Recorder>(
         &self,
         quota: &mut QuotaUsage<'_>,
         counts: &[i64],
-        ground: Option<&mut Snapshot>,
+        scratch: Option<&mut Snapshot>,
         trace: FlavorTrace<'_>,
         recorder: &mut R,
     ) -> (Option<Assignment>, Option<AdmissionPlan>) {
-        if let Some(ground) = ground {
-            return joint::attempt(self, ground, counts, trace, recorder);
+        if let Some(scratch) = scratch {
+            return joint::attempt(self, scratch, counts, trace, recorder);
         }
         let Some(Assigned { assignment, contested }) = flavors::assign(self, quota, counts, trace) else {
             return (None, None);
@@ -254,21 +260,17 @@ impl<'a> Search<'a> {
         (Some(assignment), found)
     }
 
-    /// Whether it will be admitted when these are gone. Each pod set takes the best flavor that it sees; with more room that may be
-    /// another than the one the plan was made for, which leaves the next pod set with nothing. Then nobody goes, since
-    /// they would come back, and go again, for ever.
-    fn fits_without(
-        &self,
-        quota: &mut QuotaUsage<'_>,
-        counts: &[i64],
-        victims: &[(WorkloadId, PreemptionReason)],
-    ) -> bool {
+    /// docs/rules/kueue.md#k25: whether the workload will be admitted after these victims are gone. With more free quota a pod set may
+    /// select another flavor than in the plan, which may leave the next pod set without any. Such a plan is refused: its victims would be
+    /// admitted and evicted again without end.
+    fn fits_without(&self, quota: &mut QuotaUsage<'_>, counts: &[i64], victims: &[Victim]) -> bool {
         let later = quota.without(victims, |quota| flavors::assign(self, quota, counts, None));
         later.is_some_and(|assigned| assigned.contested.is_empty())
     }
 
-    /// Whether it has yet to wait before it may preempt: `triggerAfterWorkloadWaitingSeconds` of its queue, and, where shares and priorities
-    /// could send three workloads around in a circle, longer each time that it was preempted itself.
+    /// docs/rules/kueue.md#k24, docs/rules/kueue.md#k26: the law if the workload must wait before it may preempt: for
+    /// `triggerAfterWorkloadWaitingSeconds` of its queue and, under fair sharing, longer after each time it was preempted itself, so that
+    /// workloads do not preempt each other in a cycle.
     fn delay(&self) -> Option<Law> {
         let seconds = self.rules().trigger_after_seconds;
         let asked = self.workload.waiting_since.unwrap_or(self.now).plus_seconds(seconds);
@@ -277,13 +279,13 @@ impl<'a> Search<'a> {
         (self.now < until).then_some(Law::PreemptionDelay { until })
     }
 
-    /// The largest size below the full one that fits or finds victims, by binary search. (Rule 12.) Its reasons, after those `before`,
-    /// replace those of the full size.
+    /// docs/rules/kueue.md#k12: finds by binary search the largest size below the full one that fits or finds victims. Its reasons, after
+    /// those in `before`, replace those of the full size.
     fn partial<R: Recorder>(
         &self,
         quota: &mut QuotaUsage<'_>,
         full: &[i64],
-        mut ground: Option<&mut Snapshot>,
+        mut scratch: Option<&mut Snapshot>,
         before: &R,
         recorder: &mut R,
     ) -> Option<AdmissionPlan> {
@@ -297,7 +299,7 @@ impl<'a> Search<'a> {
         while low < high {
             let middle = low + (high - low) / 2;
             let mut reasons = before.clone();
-            match self.attempt(quota, &counts(middle), ground.as_deref_mut(), None, &mut reasons).1 {
+            match self.attempt(quota, &counts(middle), scratch.as_deref_mut(), None, &mut reasons).1 {
                 Some(better) => (found, high, *recorder) = (Some(better), middle, reasons),
                 None => low = middle + 1,
             }
@@ -305,14 +307,14 @@ impl<'a> Search<'a> {
         found
     }
 
-    /// Who must go so that all requests fit; `contested` are the cells that are short.
+    /// The victims with which all requests fit; `contested` are the pairs of which too little is available.
     fn victims<R: Recorder>(
         &self,
         quota: &mut QuotaUsage<'_>,
-        requests: &[(FlavorResourceId, i64)],
+        requests: &[Request],
         contested: &[FlavorResourceId],
         recorder: &mut R,
-    ) -> Option<Vec<(WorkloadId, PreemptionReason)>> {
+    ) -> Option<Vec<Victim>> {
         let search = Search { contested, ..*self };
         match (&self.policy.fair_sharing, self.snapshot.queues().get(self.queue).parent) {
             (Some(fair), Some(_)) => fair::victims(&search, quota, fair, requests, recorder),
@@ -320,45 +322,37 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether all requests fit once these are gone: into the quota and, where nodes play a part, on the nodes.
-    fn fits(
-        &self,
-        quota: &QuotaUsage<'_>,
-        gone: &[(WorkloadId, PreemptionReason)],
-        requests: &[(FlavorResourceId, i64)],
-        may_borrow: bool,
-    ) -> bool {
-        quota.fits(self.queue, requests, may_borrow) && self.room.is_none_or(|has_room| has_room(gone))
+    /// Whether all requests fit without these victims: into the quota and, under joint placement, on the nodes.
+    fn fits(&self, quota: &QuotaUsage<'_>, victims: &[Victim], requests: &[Request], may_borrow: bool) -> bool {
+        quota.fits(self.queue, requests, may_borrow)
+            && self.fits_on_nodes.is_none_or(|fits_on_nodes| fits_on_nodes(victims))
     }
 
-    fn plan(&self, victims: &[(WorkloadId, PreemptionReason)]) -> Plan {
-        let (units, grounds): (Vec<UnitId>, Vec<PreemptionReason>) =
-            victims.iter().map(|&(workload, ground)| (self.unit(workload), ground)).unzip();
-        Plan::of_workloads(self.snapshot, units, grounds)
+    fn plan(&self, victims: &[Victim]) -> Plan {
+        let (units, reasons): (Vec<UnitId>, Vec<PreemptionReason>) =
+            victims.iter().map(|&(workload, reason)| (self.unit(workload), reason)).unzip();
+        Plan::of_workloads(self.snapshot, units, reasons)
     }
 
-    /// The unit that an admitted workload is.
+    /// The unit of an admitted workload.
     fn unit(&self, id: WorkloadId) -> UnitId {
         self.snapshot.unit_of_workload(id).expect("an admitted workload is a unit")
     }
-
-    fn prefers(&self, id: WorkloadId) -> bool {
-        self.preferred.get(id.index()).copied().unwrap_or_default()
-    }
 }
 
-/// From the second last to the first, whoever can stay does; the last taken stays taken. (Rule 18.)
+/// docs/rules/kueue.md#k18: gives back each victim, from the second last to the first, without which the requests still fit. The last
+/// victim is needed.
 fn give_back(
     quota: &mut QuotaUsage<'_>,
-    mut victims: Vec<(WorkloadId, PreemptionReason)>,
-    mut fits: impl FnMut(&QuotaUsage<'_>, &[(WorkloadId, PreemptionReason)]) -> bool,
-) -> Vec<(WorkloadId, PreemptionReason)> {
-    for at in (0..victims.len().saturating_sub(1)).rev() {
-        let victim = victims.remove(at);
+    mut victims: Vec<Victim>,
+    mut fits: impl FnMut(&QuotaUsage<'_>, &[Victim]) -> bool,
+) -> Vec<Victim> {
+    for index in (0..victims.len().saturating_sub(1)).rev() {
+        let victim = victims.remove(index);
         quota.put_back(victim.0);
         if !fits(quota, &victims) {
             quota.take(victim.0);
-            victims.insert(at, victim);
+            victims.insert(index, victim);
         }
     }
     victims

@@ -1,4 +1,4 @@
-//! In which order candidates are taken: as the preemptor's queue says, and of equals the cheaper to disturb before the rest.
+//! The order in which candidates are taken: as the preemptor's queue configures it.
 
 use std::cmp::Reverse;
 
@@ -7,12 +7,12 @@ use crate::ids::{Timestamp, WorkloadId};
 use crate::policy::kueue::Search;
 use crate::workloads::{ByPriority, ByRuntime, Milestone};
 
-/// Where a candidate stands among all; the least is taken first.
+/// The sort key of a candidate; the least is taken first.
 pub(super) type Order = (bool, bool, bool, i32, DisruptionCost, Reverse<i64>, i32, u64);
 
 impl Search<'_> {
-    /// Already evicted; preferred; of another queue; then lower priority, cheaper to disturb and later admitted, as far as the queue
-    /// asks for that and in its order; then by uid. (Rule 15 of the flat cohorts where the queue asks for nothing else.)
+    /// docs/rules/kueue.md#k15: evicted, then preferred, then of another queue, then lower priority, lower disruption cost and later
+    /// admission as configured, then by UID.
     pub(super) fn order(&self, id: WorkloadId) -> Order {
         let workload = self.snapshot.workload(id);
         let admission = workload.admission.as_ref().expect("a candidate holds quota");
@@ -30,17 +30,18 @@ impl Search<'_> {
         };
         let cost = DisruptionCost::at(&workload.milestones, admission.since, self.now);
         let own = workload.queue == Some(self.queue);
-        (!admission.evicted, !self.prefers(id), own, first, cost, runtime, last, workload.rank)
+        let preferred = self.preferred.get(id.index()).copied().unwrap_or_default();
+        (!admission.evicted, !preferred, own, first, cost, runtime, last, workload.rank)
     }
 }
 
-/// What it costs to disturb a workload; `None` is nothing. Boxed, because few have one and all are moved about.
+/// The cost of disrupting a workload; `None` is zero. Boxed, because few workloads have one and keys are moved often.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DisruptionCost(Option<Box<Fraction>>);
 
 impl DisruptionCost {
-    /// The cost rises or falls evenly from one milestone to the next, from nothing at the start, and stays as it is after the last.
-    /// INVARIANT: the milestones are in the order of their times, no two at one time.
+    /// Interpolates linearly between milestones, from zero at the start; constant after the last. INVARIANT: milestones are sorted by time,
+    /// and no two have the same time.
     fn at(milestones: &[Milestone], since: Timestamp, now: Timestamp) -> Self {
         const SECOND: i128 = 1_000_000;
         let ran = (i128::from(now.0) - i128::from(since.0)).max(0);
@@ -50,9 +51,9 @@ impl DisruptionCost {
         match (next, milestones.last()) {
             (_, None) => Self(None),
             (None, Some(last)) => Self::of(cost(last), 1),
-            (Some(at), _) => {
-                let (end, end_cost) = (time(&milestones[at]), cost(&milestones[at]));
-                let before = at.checked_sub(1).map(|at| &milestones[at]);
+            (Some(index), _) => {
+                let (end, end_cost) = (time(&milestones[index]), cost(&milestones[index]));
+                let before = index.checked_sub(1).map(|index| &milestones[index]);
                 let (start, start_cost) = before.map_or((0, 0), |before| (time(before), cost(before)));
                 Self::of(start_cost * (end - ran) + end_cost * (ran - start), end - start)
             }
@@ -75,7 +76,7 @@ mod tests {
             (0, 0, 1),
             (30_000_000, 50, 1),
             (60_000_000, 100, 1),
-            (20_000_000, 100, 3), // a third of the way: no decimal number says it
+            (20_000_000, 100, 3), // a third of the way: not a finite decimal number
             (330_000_000, 50, 1),
             (600_000_000, 0, 1),
             (9_000_000_000, 0, 1),

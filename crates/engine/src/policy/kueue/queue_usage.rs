@@ -1,5 +1,5 @@
-//! How the queues of a tree stand: what each has of its own, uses, borrows and lends, and its share; as things are, or once somebody
-//! is gone and somebody else has come. For explanations: no decision reads it.
+//! The usage of the queues of a tree: nominal quota, used, borrowed, lent, and share; now, or after a decision is executed. For
+//! explanations; no decision reads it.
 
 use std::collections::BTreeMap;
 
@@ -9,82 +9,83 @@ use crate::policy::kueue::quota_usage::QuotaUsage;
 use crate::policy::kueue::{Assignment, Kueue};
 use crate::snapshot::Snapshot;
 
-/// How a queue or cohort stands.
+/// The usage of a queue or cohort.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueUsage {
-    /// Which.
+    /// The queue, or the pair.
     pub queue: QueueId,
-    /// How many cohorts are above it.
+    /// The number of cohorts above it.
     pub depth: usize,
-    /// By cell, those that were asked about.
-    pub cells: Vec<FlavorResourceUsage>,
-    /// Under fair sharing, unless it is a root.
+    /// The usage of each requested pair.
+    pub flavor_resources: Vec<FlavorResourceUsage>,
+    /// The share under fair sharing; `None` for a root.
     pub share: Option<ShareMilli>,
 }
 
-/// How a queue stands in one cell of quota.
+/// The usage of one flavor-resource pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlavorResourceUsage {
-    /// Which.
-    pub cell: FlavorResourceId,
-    /// What it, and everything below it, has of its own.
+    /// The queue, or the pair.
+    pub flavor_resource: FlavorResourceId,
+    /// The nominal quota of the queue, or of the subtree of a cohort.
     pub nominal: i64,
-    /// What is used in and below it.
+    /// The usage in and below it.
     pub used: i64,
-    /// What of that is more than its own.
+    /// The part of `used` above `nominal`.
     pub borrowed: i64,
-    /// What of its own the others in its tree use, at most.
+    /// The part of `nominal` that others in its tree use, at most.
     pub lent: i64,
 }
 
-/// The tree of a queue, parents first and children in the order of their ids: once `gone` have gone, and `given` was given to the queue.
+/// The usage of the tree of a queue, parents first and children by id, after the `removed` workloads are removed and `given` is added to the
+/// queue.
 pub fn queue_usage(
     snapshot: &Snapshot,
     policy: &Kueue,
     queue: QueueId,
-    cells: &[FlavorResourceId],
-    gone: &[WorkloadId],
+    pairs: &[FlavorResourceId],
+    removed: &[WorkloadId],
     given: Option<&Assignment>,
 ) -> Vec<QueueUsage> {
     let mut quota = QuotaUsage::new(snapshot);
-    for &workload in gone {
+    for &workload in removed {
         quota.take(workload);
     }
     if let Some(given) = given {
         quota.charge(queue, &given.usage, 1);
     }
     let root = quota.tree.root(queue);
-    let mut standings = Vec::new();
-    visit(&quota, policy, root, 0, cells, &BTreeMap::new(), &mut standings);
-    standings
+    let mut usages = Vec::new();
+    visit(&quota, policy, root, 0, pairs, &BTreeMap::new(), &mut usages);
+    usages
 }
 
-/// `wanted` is by cell what those outside a queue borrow, its siblings and whoever its cohort lends to.
+/// `borrowed_outside` is, by pair, what queues outside this subtree borrow.
 fn visit(
     quota: &QuotaUsage<'_>,
     policy: &Kueue,
     queue: QueueId,
     depth: usize,
-    cells: &[FlavorResourceId],
-    wanted: &BTreeMap<FlavorResourceId, i64>,
-    standings: &mut Vec<QueueUsage>,
+    pairs: &[FlavorResourceId],
+    borrowed_outside: &BTreeMap<FlavorResourceId, i64>,
+    usages: &mut Vec<QueueUsage>,
 ) {
-    let stand = |&cell: &FlavorResourceId| {
-        let (nominal, used) = (quota.quota(queue, cell), quota.used(queue, cell));
-        let lendable = (nominal - used).max(0).min(nominal - quota.kept(queue, cell));
-        let lent = lendable.min(wanted.get(&cell).copied().unwrap_or_default());
-        FlavorResourceUsage { cell, nominal, used, borrowed: quota.borrowed(queue, cell), lent }
+    let usage_of = |&pair: &FlavorResourceId| {
+        let (nominal, used) = (quota.nominal(queue, pair), quota.used(queue, pair));
+        let lendable = (nominal - used).max(0).min(nominal - quota.local_quota(queue, pair));
+        let lent = lendable.min(borrowed_outside.get(&pair).copied().unwrap_or_default());
+        FlavorResourceUsage { flavor_resource: pair, nominal, used, borrowed: quota.borrowed(queue, pair), lent }
     };
-    let own: Vec<FlavorResourceUsage> = cells.iter().map(stand).collect();
+    let own: Vec<FlavorResourceUsage> = pairs.iter().map(usage_of).collect();
     let share = policy.fair_sharing.filter(|_| depth > 0).map(|_| share(quota, queue).thousandths());
-    standings.push(QueueUsage { queue, depth, cells: own.clone(), share });
+    usages.push(QueueUsage { queue, depth, flavor_resources: own.clone(), share });
     for &child in quota.children(queue) {
         let siblings = quota.children(queue).iter().filter(|&&sibling| sibling != child);
-        let outside = |standing: &FlavorResourceUsage| {
-            let by_siblings: i64 = siblings.clone().map(|&sibling| quota.borrowed(sibling, standing.cell)).sum();
-            (standing.cell, by_siblings.saturating_add(standing.lent))
+        let outside = |usage: &FlavorResourceUsage| {
+            let by_siblings: i64 = siblings.clone().map(|&id| quota.borrowed(id, usage.flavor_resource)).sum();
+            (usage.flavor_resource, by_siblings.saturating_add(usage.lent))
         };
-        let wanted = own.iter().map(outside).collect();
-        visit(quota, policy, child, depth + 1, cells, &wanted, standings);
+        let borrowed_outside = own.iter().map(outside).collect();
+        visit(quota, policy, child, depth + 1, pairs, &borrowed_outside, usages);
     }
 }

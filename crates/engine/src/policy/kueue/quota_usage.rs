@@ -1,31 +1,26 @@
-//! What is used, lent and available in the tree, while workloads are taken and put back. (Rules 1 to 6 of the cohort trees.)
+//! docs/rules/kueue-cohorts.md#c1 to docs/rules/kueue-cohorts.md#c6: usage and availability of quota in the tree, while a search takes
+//! workloads and puts them back.
 
 use crate::ids::{FlavorResourceId, QueueId, WorkloadId};
 use crate::laws::Law;
-use crate::policy::kueue::PreemptionReason;
+use crate::policy::kueue::{Request, Victim};
 use crate::queues::QueueTree;
 use crate::snapshot::Snapshot;
 use crate::workloads::QuotaRules;
 
-/// The use of the tree, as it would be.
+/// The usage of the tree with tentative changes.
 pub(super) struct QuotaUsage<'a> {
     pub snapshot: &'a Snapshot,
     pub tree: &'a QueueTree,
     pub rules: &'a QuotaRules,
     used: Vec<i64>,
-    n_cells: usize,
+    n_pairs: usize,
 }
 
 impl<'a> QuotaUsage<'a> {
     pub fn new(snapshot: &'a Snapshot) -> Self {
-        let tree = snapshot.queues();
-        Self {
-            snapshot,
-            tree,
-            rules: snapshot.quota_rules(),
-            used: tree.all_used().to_vec(),
-            n_cells: tree.n_resources(),
-        }
+        let (tree, rules) = (snapshot.queues(), snapshot.quota_rules());
+        Self { snapshot, tree, rules, used: tree.all_used().to_vec(), n_pairs: tree.n_resources() }
     }
 
     pub fn take(&mut self, workload: WorkloadId) {
@@ -43,131 +38,127 @@ impl<'a> QuotaUsage<'a> {
         }
     }
 
-    /// What `look` returns while these are gone.
-    pub fn without<T>(&mut self, gone: &[(WorkloadId, PreemptionReason)], look: impl FnOnce(&mut Self) -> T) -> T {
-        for (workload, _) in gone {
+    /// Calls `look` while these workloads are taken.
+    pub fn without<T>(&mut self, victims: &[Victim], look: impl FnOnce(&mut Self) -> T) -> T {
+        for (workload, _) in victims {
             self.take(*workload);
         }
-        let seen = look(self);
-        self.put_back_all(gone);
-        seen
+        let result = look(self);
+        self.put_back_all(victims);
+        result
     }
 
-    pub fn put_back_all(&mut self, workloads: &[(WorkloadId, PreemptionReason)]) {
+    pub fn put_back_all(&mut self, workloads: &[Victim]) {
         for (workload, _) in workloads {
             self.put_back(*workload);
         }
     }
 
-    /// Adds the requests to the use of a queue, or takes them away.
-    pub fn charge(&mut self, queue: QueueId, requests: &[(FlavorResourceId, i64)], sign: i64) {
-        for &(cell, amount) in requests {
-            self.tree.add_to(&mut self.used, queue, cell.index(), sign * amount);
+    /// Adds the requests to the usage of a queue, or subtracts them.
+    pub fn charge(&mut self, queue: QueueId, requests: &[Request], sign: i64) {
+        for &(pair, amount) in requests {
+            self.tree.add_to(&mut self.used, queue, pair.index(), sign * amount);
         }
     }
 
-    /// Where a queue's cell stands in the tables.
-    fn at(&self, queue: QueueId, cell: FlavorResourceId) -> usize {
-        queue.index() * self.n_cells + cell.index()
+    /// The index of a queue's pair in the tables.
+    fn index(&self, queue: QueueId, pair: FlavorResourceId) -> usize {
+        queue.index() * self.n_pairs + pair.index()
     }
 
-    pub fn used(&self, queue: QueueId, cell: FlavorResourceId) -> i64 {
-        self.used[self.at(queue, cell)]
+    pub fn used(&self, queue: QueueId, pair: FlavorResourceId) -> i64 {
+        self.used[self.index(queue, pair)]
     }
 
-    /// What is used beyond what the queue has of its own.
-    pub fn borrowed(&self, queue: QueueId, cell: FlavorResourceId) -> i64 {
-        (self.used(queue, cell) - self.quota(queue, cell)).max(0)
+    /// The usage above the nominal quota.
+    pub fn borrowed(&self, queue: QueueId, pair: FlavorResourceId) -> i64 {
+        (self.used(queue, pair) - self.nominal(queue, pair)).max(0)
     }
 
-    /// Whether the queue, which is no root, borrows anything.
+    /// Whether the queue has a parent and borrows any pair.
     pub fn is_borrowing(&self, queue: QueueId) -> bool {
         let has_parent = self.tree.get(queue).parent.is_some();
-        has_parent && (0..self.n_cells).any(|cell| self.borrowed(queue, FlavorResourceId::new(cell)) > 0)
+        has_parent && (0..self.n_pairs).any(|pair| self.borrowed(queue, FlavorResourceId::new(pair)) > 0)
     }
 
-    /// What the queue, or everything below it, has of its own.
-    pub fn quota(&self, queue: QueueId, cell: FlavorResourceId) -> i64 {
-        self.rules.nominal[self.at(queue, cell)]
+    /// The nominal quota of the queue, or of the subtree of a cohort.
+    pub fn nominal(&self, queue: QueueId, pair: FlavorResourceId) -> i64 {
+        self.rules.nominal[self.index(queue, pair)]
     }
 
-    /// The part of it that is not lent.
-    pub fn kept(&self, queue: QueueId, cell: FlavorResourceId) -> i64 {
-        self.tree.get(queue).local_quota[cell.index()]
+    /// The part of the nominal quota that is not lent.
+    pub fn local_quota(&self, queue: QueueId, pair: FlavorResourceId) -> i64 {
+        self.tree.get(queue).local_quota[pair.index()]
     }
 
-    /// What is free of the part that is not lent.
-    pub fn free_local_quota(&self, queue: QueueId, cell: FlavorResourceId) -> i64 {
-        (self.kept(queue, cell) - self.used(queue, cell)).max(0)
+    /// The unused part of the quota that is not lent.
+    pub fn free_local_quota(&self, queue: QueueId, pair: FlavorResourceId) -> i64 {
+        (self.local_quota(queue, pair) - self.used(queue, pair)).max(0)
     }
 
-    fn borrowing_limit(&self, queue: QueueId, cell: FlavorResourceId) -> Option<i64> {
-        self.rules.queues[queue.index()].borrowing_limit[cell.index()]
-    }
-
-    /// What is available to the queue; it may be negative.
-    pub fn available(&self, queue: QueueId, cell: FlavorResourceId) -> i64 {
+    /// The quota available to the queue; it may be negative.
+    pub fn available(&self, queue: QueueId, pair: FlavorResourceId) -> i64 {
         let Some(parent) = self.tree.get(queue).parent else {
-            return self.quota(queue, cell) - self.used(queue, cell);
+            return self.nominal(queue, pair) - self.used(queue, pair);
         };
-        let mut above = self.available(parent, cell);
-        if let Some(limit) = self.borrowing_limit(queue, cell) {
-            let (kept, used) = (self.kept(queue, cell), self.used(queue, cell));
-            let lent = self.quota(queue, cell) - kept;
-            above = above.min((lent - (used - kept).max(0)).saturating_add(limit));
+        let mut above = self.available(parent, pair);
+        if let Some(limit) = self.rules.queues[queue.index()].borrowing_limit[pair.index()] {
+            let (local_quota, used) = (self.local_quota(queue, pair), self.used(queue, pair));
+            let lent = self.nominal(queue, pair) - local_quota;
+            above = above.min((lent - (used - local_quota).max(0)).saturating_add(limit));
         }
-        self.free_local_quota(queue, cell) + above
+        self.free_local_quota(queue, pair) + above
     }
 
-    /// What could be available to the queue if nobody used anything.
-    pub fn potential(&self, queue: QueueId, cell: FlavorResourceId) -> i64 {
-        self.rules.potential[self.at(queue, cell)]
+    /// The quota that would be available to the queue without any usage.
+    pub fn potential(&self, queue: QueueId, pair: FlavorResourceId) -> i64 {
+        self.rules.potential[self.index(queue, pair)]
     }
 
-    /// The lowest subtree, from the queue upwards, in which so much more fits; `None` where not even the whole tree will do.
-    pub fn lowest_subtree_that_fits(&self, queue: QueueId, cell: FlavorResourceId, amount: i64) -> Option<QueueId> {
+    /// The lowest subtree, from the queue up, whose nominal quota has room for this amount; `None` if not even the whole tree has.
+    pub fn lowest_subtree_that_fits(&self, queue: QueueId, pair: FlavorResourceId, amount: i64) -> Option<QueueId> {
         let mut rest = amount;
         self.tree.path(queue).find(|&id| {
-            let fits = self.used(id, cell) + rest <= self.quota(id, cell);
-            rest -= self.free_local_quota(id, cell);
+            let fits = self.used(id, pair) + rest <= self.nominal(id, pair);
+            rest -= self.free_local_quota(id, pair);
             fits
         })
     }
 
-    /// How far up the queue borrows for so much more.
-    pub fn borrowing_level(&self, queue: QueueId, cell: FlavorResourceId, amount: i64) -> usize {
-        let subtree = self.lowest_subtree_that_fits(queue, cell, amount).unwrap_or_else(|| self.tree.root(queue));
+    /// The borrowing level of the queue for this amount.
+    pub fn borrowing_level(&self, queue: QueueId, pair: FlavorResourceId, amount: i64) -> usize {
+        let subtree = self.lowest_subtree_that_fits(queue, pair, amount).unwrap_or_else(|| self.tree.root(queue));
         self.rules.heights[subtree.index()]
     }
 
-    /// The queues directly below one.
+    /// The children of a queue.
     pub fn children(&self, id: QueueId) -> &'a [QueueId] {
         &self.rules.children[id.index()]
     }
 
-    /// The workloads that hold a queue's quota.
+    /// The admitted workloads of a queue.
     pub fn workloads_of(&self, id: QueueId) -> &'a [WorkloadId] {
         &self.rules.admitted[id.index()]
     }
 
-    /// Whether the queue uses no more than its own of any of these cells.
-    pub fn is_within_nominal(&self, queue: QueueId, cells: &[FlavorResourceId]) -> bool {
-        cells.iter().all(|&cell| self.used(queue, cell) <= self.quota(queue, cell))
+    /// Whether the usage of these pairs is within the nominal quota.
+    pub fn is_within_nominal(&self, queue: QueueId, pairs: &[FlavorResourceId]) -> bool {
+        pairs.iter().all(|&pair| self.used(queue, pair) <= self.nominal(queue, pair))
     }
 
-    /// The law that spares a queue, or a cohort, that borrows nothing.
+    /// The law that spares a queue or cohort that does not borrow.
     pub fn within_quota(&self, queue: QueueId) -> Law {
         let before = self.tree.used(queue);
         let has_lost =
-            (0..self.n_cells).any(|cell| self.used[self.at(queue, FlavorResourceId::new(cell))] < before[cell]);
+            (0..self.n_pairs).any(|pair| self.used[self.index(queue, FlavorResourceId::new(pair))] < before[pair]);
         Law::WithinQuota { queue, has_lost }
     }
 
-    /// Whether all requests are available, and, unless it may borrow, within what the queue has of its own.
-    pub fn fits(&self, queue: QueueId, requests: &[(FlavorResourceId, i64)], may_borrow: bool) -> bool {
-        requests.iter().all(|&(cell, amount)| {
-            amount <= self.available(queue, cell).max(0)
-                && (may_borrow || self.used(queue, cell) + amount <= self.quota(queue, cell))
+    /// Whether all requests are available and, unless the queue may borrow, within its nominal quota.
+    pub fn fits(&self, queue: QueueId, requests: &[Request], may_borrow: bool) -> bool {
+        requests.iter().all(|&(pair, amount)| {
+            amount <= self.available(queue, pair).max(0)
+                && (may_borrow || self.used(queue, pair) + amount <= self.nominal(queue, pair))
         })
     }
 }

@@ -1,5 +1,5 @@
-//! What is reported once the outcome is known, because no search looks at it: workloads of other trees, workloads that could have been taken
-//! at the same cost, and what the decision does not depend on.
+//! Reports, after the outcome is known, what no search reports: workloads of other trees, workloads that would have cost the same, and the
+//! decisive part of the input.
 
 use crate::decision::Outcome;
 use crate::explanation::{Decisive, Recorder};
@@ -9,7 +9,7 @@ use crate::policy::kueue::quota_usage::QuotaUsage;
 use crate::policy::kueue::{HeadDecision, PlacementMode, Search};
 use crate::snapshot::Snapshot;
 
-/// The preemptor is refused for what it is: no running workload changes that.
+/// Reports that the refusal of the preemptor depends on no running workload.
 pub(super) fn report_none_decisive<R: Recorder>(snapshot: &Snapshot, recorder: &mut R) {
     if R::RECORDS {
         let (n_units, n_nodes) = (snapshot.n_units(), snapshot.node_ids().len());
@@ -19,11 +19,11 @@ pub(super) fn report_none_decisive<R: Recorder>(snapshot: &Snapshot, recorder: &
 
 impl Search<'_> {
     /// Reports what the search has not reported.
-    pub(super) fn report_rest<R: Recorder>(&self, quota: &QuotaUsage<'_>, nomination: &HeadDecision, recorder: &mut R) {
+    pub(super) fn report_rest<R: Recorder>(&self, quota: &QuotaUsage<'_>, decision: &HeadDecision, recorder: &mut R) {
         if !R::RECORDS {
             return;
         }
-        let is_searched = match nomination.outcome {
+        let is_searched = match decision.outcome {
             Outcome::Preempt(_) | Outcome::Unschedulable(_) | Outcome::Wait(Law::PreemptionDelay { .. }) => true,
             Outcome::Schedule(_) | Outcome::Wait(_) => false,
         };
@@ -31,7 +31,7 @@ impl Search<'_> {
             let queue = self.snapshot.workload(id).queue.filter(|&queue| self.is_in_tree(quota, queue));
             if queue.is_none() {
                 recorder.spared(unit, Law::OtherCohort);
-            } else if let Some(victim) = self.equal_victim(id, &nomination.victims) {
+            } else if let Some(victim) = self.equal_victim(id, &decision.victims) {
                 recorder.equal_cost(unit, self.unit(victim));
             }
         }
@@ -40,12 +40,12 @@ impl Search<'_> {
         }
     }
 
-    /// The workloads that hold quota.
+    /// The admitted workloads with their units.
     fn admitted(&self) -> impl Iterator<Item = (UnitId, WorkloadId)> {
         self.snapshot.unit_ids().filter_map(|unit| Some((unit, self.snapshot.unit(unit).workload?)))
     }
 
-    /// A victim that differs from a candidate in nothing but name and uid, as far as a decision by quota alone goes.
+    /// A victim that differs from a candidate only in name and UID, by quota alone.
     fn equal_victim(&self, id: WorkloadId, victims: &[WorkloadId]) -> Option<WorkloadId> {
         if self.policy.placement == PlacementMode::Joint || victims.contains(&id) {
             return None;
@@ -53,11 +53,9 @@ impl Search<'_> {
         victims.iter().copied().find(|&victim| self.is_interchangeable(id, victim))
     }
 
-    fn is_interchangeable(&self, one: WorkloadId, other: WorkloadId) -> bool {
-        let (first, second) = (self.snapshot.workload(one), self.snapshot.workload(other));
-        let (Some(admission), Some(other_admission)) = (&first.admission, &second.admission) else {
-            return false;
-        };
+    fn is_interchangeable(&self, candidate: WorkloadId, victim: WorkloadId) -> bool {
+        let (first, second) = (self.snapshot.workload(candidate), self.snapshot.workload(victim));
+        let (Some(admission), Some(other_admission)) = (&first.admission, &second.admission) else { return false };
         first.queue == second.queue
             && first.priority == second.priority
             && first.milestones == second.milestones
@@ -68,20 +66,20 @@ impl Search<'_> {
             && first.queue.is_some_and(|queue| self.priority_law(queue, first).is_none())
     }
 
-    /// By quota alone, a decision depends on what is used in the preemptor's tree: of the cells that the preemptor could get, or under
-    /// fair sharing of all cells.
+    /// Reports the decisive workloads. By quota alone a decision depends on the usage in the preemptor's tree: of the pairs that the
+    /// preemptor could get or, under fair sharing, of all pairs.
     fn report_decisive<R: Recorder>(&self, quota: &QuotaUsage<'_>, recorder: &mut R) {
         let asked = self.workload.pod_sets.iter().flat_map(|set| set.requests.iter().map(|(resource, _)| *resource));
         let asked: Vec<_> = asked.chain(quota.rules.pods).collect();
         let flavors = || self.rules().groups.iter().flat_map(|group| &group.flavors);
-        let cell = |(resource, flavor)| quota.rules.cell(flavor, resource);
+        let pair = |(resource, flavor)| quota.rules.flavor_resource(flavor, resource);
         let pairs = asked.iter().flat_map(|&resource| flavors().map(move |&flavor| (resource, flavor)));
-        let cells: Vec<FlavorResourceId> = pairs.filter_map(cell).collect();
+        let pairs: Vec<FlavorResourceId> = pairs.filter_map(pair).collect();
         let mut units = vec![false; self.snapshot.n_units()];
         for (unit, id) in self.admitted() {
             let workload = self.snapshot.workload(id);
             let mut held = workload.admission.iter().flat_map(|admission| &admission.usage);
-            let matters = self.policy.fair_sharing.is_some() || held.any(|(cell, _)| cells.contains(cell));
+            let matters = self.policy.fair_sharing.is_some() || held.any(|(pair, _)| pairs.contains(pair));
             units[unit.index()] = matters && workload.queue.is_some_and(|queue| self.is_in_tree(quota, queue));
         }
         recorder.decisive(Decisive { units, nodes: vec![false; self.snapshot.node_ids().len()] });

@@ -1,4 +1,4 @@
-//! Whom the laws let a pod take, and in which order.
+//! docs/rules/yunikorn.md#y5 to docs/rules/yunikorn.md#y11: the pods that the laws allow to take, and their order.
 
 use std::cmp::Reverse;
 
@@ -10,58 +10,56 @@ use crate::laws::{Law, protected, toleration, unknown_class};
 use crate::snapshot::Pod;
 
 impl Search<'_, '_, '_> {
-    /// Whether the pod may be taken while nobody is taken yet, else the law that spares it. (Rules 5 to 9; rule 17 for a
-    /// DaemonSet's pod.)
+    /// Whether the pod may be taken before any other is, else the law that spares it; docs/rules/yunikorn.md#y17 for a DaemonSet pod as the
+    /// preemptor.
     fn eligibility(&self, pod: PodId) -> Result<(), Law> {
         let snapshot = self.snapshot();
         if self.is_daemon() {
             self.pod_allows(pod)?;
             let candidate = snapshot.pod(pod).priority;
-            return if candidate > self.ask.priority { Err(Law::Priority { candidate }) } else { Ok(()) };
+            return if candidate > self.preemptor.priority { Err(Law::Priority { candidate }) } else { Ok(()) };
         }
         let queue = snapshot.pod(pod).queue.ok_or(Law::NoQueue)?;
         self.queue_allows(queue)?;
-        spared_by(laws::priority(snapshot, pod, queue, &self.reach))?;
+        spared_by(laws::priority(snapshot, pod, queue, &self.scope))?;
         self.pod_allows(pod)?;
-        spared_by(laws::keeps_guarantee(snapshot, pod, &self.reach))
+        spared_by(laws::would_break_guarantee(snapshot, pod, &self.scope))
     }
 
-    /// The laws that look at the pod alone.
+    /// The laws about the pod alone.
     fn pod_allows(&self, pod: PodId) -> Result<(), Law> {
         let snapshot = self.snapshot();
-        let Some(unit) = snapshot.unit_of(pod).map(|unit| snapshot.unit(unit)) else {
-            return Ok(());
-        };
-        spared_by(laws::leaving(snapshot, pod))?;
+        let Some(unit) = snapshot.unit_of(pod).map(|unit| snapshot.unit(unit)) else { return Ok(()) };
+        spared_by(laws::terminating(snapshot, pod))?;
         spared_by(protected::spares(snapshot, unit))?;
         spared_by(unknown_class::spares(snapshot, unit))?;
-        spared_by(toleration::spares(snapshot, unit, self.ask, self.now))
+        spared_by(toleration::spares(snapshot, unit, self.preemptor, self.now))
     }
 
-    /// The laws that look at a queue alone. INVARIANT: asked only while nobody is taken.
+    /// The laws about a queue alone. INVARIANT: called only before any pod is taken, so that the result can be cached.
     fn queue_allows(&self, queue: QueueId) -> Result<(), Law> {
-        let look = || {
+        let check = || {
             let snapshot = self.snapshot();
-            spared_by(fence::spares(snapshot, queue, &self.reach))?;
-            spared_by(laws::own_queue(queue, &self.reach))?;
+            spared_by(fence::spares(snapshot, queue, &self.scope))?;
+            spared_by(laws::same_queue(queue, &self.scope))?;
             if !snapshot.queues().get(queue).preemptible {
                 return Err(Law::QueueDisabled { queue });
             }
             spared_by(laws::over_guarantee(snapshot, self.pod, queue))
         };
-        self.open[queue.index()].get_or_init(look).clone()
+        self.queue_laws[queue.index()].get_or_init(check).clone()
     }
 
-    /// Laws 5 and 2, given those taken so far.
+    /// docs/rules/yunikorn.md#y9: the laws about guarantees, given the pods taken so far.
     pub(super) fn guarantees_allow(&self, pod: PodId) -> Result<(), Law> {
         let snapshot = self.snapshot();
         if let Some(queue) = snapshot.pod(pod).queue {
             spared_by(laws::over_guarantee(snapshot, self.pod, queue))?;
         }
-        spared_by(laws::keeps_guarantee(snapshot, pod, &self.reach))
+        spared_by(laws::would_break_guarantee(snapshot, pod, &self.scope))
     }
 
-    /// Those of these pods that no law spares, in the order in which they are taken. (Rule 11.)
+    /// docs/rules/yunikorn.md#y11: the pods that no law spares, in the order in which they are taken.
     pub(super) fn eligible<R: Recorder>(&self, pods: impl Iterator<Item = PodId>, recorder: &mut R) -> Vec<PodId> {
         let is_eligible = |&pod: &PodId| pod != self.pod && self.report(pod, self.eligibility(pod), recorder);
         let mut pods: Vec<PodId> = pods.filter(is_eligible).collect();
@@ -76,11 +74,9 @@ impl Search<'_, '_, '_> {
         self.eligible(pods.filter(|&pod| snapshot.pod(pod).node.is_some()), recorder)
     }
 
-    /// Reports the law that spares a pod, if there is one. Whether there is none.
+    /// Reports the law that spares a pod, and returns whether there is none.
     pub(super) fn report<R: Recorder>(&self, pod: PodId, allowed: Result<(), Law>, recorder: &mut R) -> bool {
-        let Err(law) = allowed else {
-            return true;
-        };
+        let Err(law) = allowed else { return true };
         if R::RECORDS {
             let unit = self.snapshot().unit_of(pod).expect("a pod that might be taken is bound");
             recorder.spared(unit, law);
@@ -88,8 +84,8 @@ impl Search<'_, '_, '_> {
         false
     }
 
-    /// Opted-in first, then non-originators, then the newest. For a DaemonSet's pod: ordinary, opted out, originator; then lower
-    /// priority, the newer, the smaller.
+    /// The sort key of a candidate: opted-in first, then non-originators, then the newest. For a DaemonSet pod as the preemptor: ordinary,
+    /// opted out, originator; then lower priority, newer, smaller.
     pub(super) fn order(&self, id: PodId) -> impl Ord + use<> {
         let snapshot = self.snapshot();
         let pod = snapshot.pod(id);
@@ -103,7 +99,7 @@ impl Search<'_, '_, '_> {
     }
 }
 
-/// The word on the pod beats the one on its class. (Rule 18.)
+/// docs/rules/yunikorn.md#y18: the annotation of the pod overrides that of its priority class.
 pub(super) fn opted_out(pod: &Pod) -> bool {
     pod.own_opt_out.unwrap_or(pod.opted_out)
 }

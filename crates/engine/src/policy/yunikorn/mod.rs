@@ -1,6 +1,6 @@
-//! The YuniKorn policy: queues with guarantees, fences and the seven laws. Victims are taken one by one, each lawful given those
-//! taken before it, until the pod fits; then whoever is not needed is given back. All victims are on the node where the pod
-//! lands, unless a node has room already and only quota is short.
+//! The YuniKorn policy: queues with guarantees, fences and seven laws. Victims are taken one by one, each allowed given those taken before
+//! it, until the pod fits; victims that are not needed are then given back. All victims are on the chosen node, unless a node has room
+//! already and only quota is short.
 
 mod candidates;
 mod laws;
@@ -25,63 +25,60 @@ use laws::{fence, under_guarantee};
 /// Decides for one pod.
 pub(crate) fn decide<R: Recorder>(
     snapshot: &mut Snapshot,
-    ask: &Preemptor,
+    preemptor: &Preemptor,
     pod: PodId,
     now: Timestamp,
     recorder: &mut R,
 ) -> Outcome {
-    let mut what_if = ask.what_if(snapshot);
-    let outcome = Search::new(&mut what_if, ask, pod, now).outcome(recorder);
-    if R::RECORDS {
-        report_decisive(&mut what_if, ask, recorder);
-    }
+    let mut what_if = preemptor.what_if(snapshot);
+    let outcome = Search::new(&mut what_if, preemptor, pod, now).outcome(recorder);
+    report_decisive(&mut what_if, preemptor, recorder);
     outcome
 }
 
-/// Reports what the outcome may depend on: what counts in a queue or an application, and what runs where the pod might land. Every
-/// node is decisive, because what all nodes offer is the maximum of the root queue.
-fn report_decisive<R: Recorder>(what_if: &mut WhatIf<'_>, ask: &Preemptor, recorder: &mut R) {
-    let Some(closed) = Closed::new(what_if, ask) else {
-        return;
-    };
+/// Reports what the outcome may depend on: pods in a queue or an application, and pods on nodes where the preemptor might be placed. Every
+/// node is decisive, because the total of all nodes is the limit of the root queue.
+fn report_decisive<R: Recorder>(what_if: &mut WhatIf<'_>, preemptor: &Preemptor, recorder: &mut R) {
+    let Some(closed) = Closed::new::<R>(what_if, preemptor) else { return };
     let snapshot = what_if.snapshot();
     let is_needed = |pod: &Pod| pod.queue.is_some() || pod.application.is_some();
-    let mut decisive = Decisive::with(snapshot, closed.others(snapshot, ask), is_needed, &[], &closed);
+    let mut decisive = Decisive::with(snapshot, closed.others(snapshot, preemptor), is_needed, &[], &closed);
     decisive.nodes.fill(true);
     recorder.decisive(decisive);
 }
 
-/// The victims that landing on each node would take.
-pub(crate) fn node_plans(snapshot: &mut Snapshot, ask: &Preemptor, pod: PodId, now: Timestamp) -> Vec<(NodeId, Plan)> {
-    let mut what_if = ask.what_if(snapshot);
-    let mut search = Search::new(&mut what_if, ask, pod, now);
+/// The plan for each node where the pod can be placed with preemption.
+pub(crate) fn node_plans(snapshot: &mut Snapshot, preemptor: &Preemptor, now: Timestamp) -> Vec<(NodeId, Plan)> {
+    let mut what_if = preemptor.what_if(snapshot);
+    let mut search = Search::new(&mut what_if, preemptor, preemptor.members[0], now);
     let nodes = search.what_if.snapshot().node_ids();
     nodes.filter_map(|node| Some((node, search.plan_on(node, &mut NoRecorder, None).ok()?))).collect()
 }
 
-/// One pod's search for a place.
+/// The search for one pod.
 struct Search<'w, 's, 'a> {
     what_if: &'w mut WhatIf<'s>,
-    ask: &'a Preemptor,
+    preemptor: &'a Preemptor,
     pod: PodId,
     now: Timestamp,
-    /// Its queue; a pod without one has nothing but the nodes.
+    /// The queue of the pod; a pod without one is limited only by nodes.
     queue: Option<QueueId>,
-    reach: fence::FenceScope,
-    /// By queue: whether it may lose a pod while nobody is taken, once that is known.
-    open: Vec<OnceCell<Result<(), Law>>>,
+    scope: fence::FenceScope,
+    /// By queue: whether a law spares its pods before any is taken, once computed.
+    queue_laws: Vec<OnceCell<Result<(), Law>>>,
 }
 
-/// Which plan is best: nobody who opted out, no originator, the fewest, the first by name. (Rule 14.)
+/// docs/rules/yunikorn.md#y14: the rank of a plan; the least is best: no victim opted out, no originator, the fewest victims, the first
+/// node by name.
 type Rank = (bool, bool, usize, NodeId);
 
 impl<'w, 's, 'a> Search<'w, 's, 'a> {
-    fn new(what_if: &'w mut WhatIf<'s>, ask: &'a Preemptor, pod: PodId, now: Timestamp) -> Self {
+    fn new(what_if: &'w mut WhatIf<'s>, preemptor: &'a Preemptor, pod: PodId, now: Timestamp) -> Self {
         let snapshot = what_if.snapshot();
         let queue = snapshot.pod(pod).queue;
         let reach = fence::FenceScope::new(snapshot, pod);
         let open = vec![OnceCell::new(); snapshot.queues().ids().len()];
-        Self { what_if, ask, pod, now, queue, reach, open }
+        Self { what_if, preemptor, pod, now, queue, scope: reach, queue_laws: open }
     }
 
     fn outcome<R: Recorder>(&mut self, recorder: &mut R) -> Outcome {
@@ -104,7 +101,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         self.what_if.snapshot()
     }
 
-    fn wants(&self) -> &[i64] {
+    fn requests(&self) -> &[i64] {
         self.snapshot().requests(self.snapshot().pod(self.pod).shape)
     }
 
@@ -112,32 +109,32 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         self.snapshot().pod(self.pod).daemon
     }
 
-    /// The queue that the pod would take over its ceiling, if any.
-    fn over_ceiling(&self) -> Option<FilterFailure> {
-        let (queue, resource, over) = self.snapshot().queues().over_ceiling(self.queue?, self.wants())?;
+    /// The limit of a queue that the pod would exceed.
+    fn over_limit(&self) -> Option<FilterFailure> {
+        let (queue, resource, over) = self.snapshot().queues().over_limit(self.queue?, self.requests())?;
         Some(FilterFailure::QueueLimit { queue, resource, over })
     }
 
-    /// Why the pod does not fit on the node as things are.
-    fn node_misfit(&self, node: NodeId) -> Option<FilterFailure> {
-        self.ask
+    /// The reason why the pod does not fit on the node.
+    fn node_failure(&self, node: NodeId) -> Option<FilterFailure> {
+        self.preemptor
             .node_failure(self.snapshot(), self.pod, node)
-            .or_else(|| fit::filter_failure_ignoring_nominations(self.what_if, self.pod, node))
+            .or_else(|| fit::filter_failure_without_nominees(self.what_if, self.pod, node))
     }
 
-    /// Whether another pod has reserved the node. (Rules 13 and 19.)
+    /// docs/rules/yunikorn.md#y13, docs/rules/yunikorn.md#y19: the law if another pod reserved the node.
     fn reserved(&self, node: NodeId) -> Option<Law> {
         let other = self.snapshot().nominees(node).iter().copied().find(|&pod| pod != self.pod)?;
         Some(Law::NodeReserved { pod: other })
     }
 
     fn is_free(&self, node: NodeId) -> bool {
-        self.reserved(node).is_none() && self.node_misfit(node).is_none()
+        self.reserved(node).is_none() && self.node_failure(node).is_none()
     }
 
-    /// Where it fits with no victim, in its queues and on a node. (Rule 2.)
+    /// docs/rules/yunikorn.md#y2: the node where the pod fits without victims, within the limits of its queues.
     fn free_node(&self) -> Option<NodeId> {
-        self.over_ceiling().is_none().then(|| self.node_with_room())?
+        self.over_limit().is_none().then(|| self.node_with_room())?
     }
 
     fn node_with_room(&self) -> Option<NodeId> {
@@ -145,28 +142,28 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         nominated.into_iter().chain(self.snapshot().node_ids()).find(|&node| self.is_free(node))
     }
 
-    /// (Rule 3.)
+    /// docs/rules/yunikorn.md#y3
     fn gate(&mut self) -> Option<Law> {
         let snapshot = self.snapshot();
         if !snapshot.queues().enabled {
             return Some(Law::PreemptionDisabled);
         }
-        never::refuses(snapshot, self.ask)
-            .or_else(|| laws::underway(snapshot, snapshot.pod(self.pod).nominated, &self.reach))
+        never::refuses(snapshot, self.preemptor)
+            .or_else(|| laws::in_progress(snapshot, snapshot.pod(self.pod).nominated, &self.scope))
             .or_else(|| laws::delay(snapshot, self.pod, self.now))
     }
 
-    /// The best plan, or the law by which there is none.
+    /// The best plan, or the law that excludes one.
     fn best<R: Recorder>(&mut self, recorder: &mut R) -> Result<Plan, Option<Law>> {
         if self.is_daemon() {
-            if let Some(FilterFailure::QueueLimit { queue, .. }) = self.over_ceiling() {
+            if let Some(FilterFailure::QueueLimit { queue, .. }) = self.over_limit() {
                 return Err(Some(Law::QueueLimit { queue }));
             }
         } else if let Some(law) = self.not_under_guarantee(recorder) {
             return Err(Some(law));
         }
         if !self.is_daemon()
-            && self.over_ceiling().is_some()
+            && self.over_limit().is_some()
             && let Some(node) = self.node_with_room()
         {
             return self.best_for_quota(node, recorder).ok_or(None);
@@ -174,16 +171,16 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         self.best_node(recorder).ok_or(None)
     }
 
-    /// The plan for the node with the least rank.
+    /// The plan with the least rank.
     fn best_node<R: Recorder>(&mut self, recorder: &mut R) -> Option<Plan> {
         let mut best: Option<(Rank, Plan)> = None;
         for node in self.snapshot().node_ids() {
             let least = best.as_ref().map(|(rank, _)| *rank);
             if !R::RECORDS {
                 if least.is_some_and(|(opted_out, originator, n, _)| n == 1 && !opted_out && !originator) {
-                    break; // nothing is better, and on a tie the earlier node stays
+                    break; // no rank is lower, and of equal ranks the earlier node wins
                 }
-                if !self.may_rank_below(node, least) {
+                if !self.may_rank_better(node, least) {
                     continue;
                 }
             }
@@ -207,7 +204,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         Some(plan)
     }
 
-    /// The plan where a node has room and only quota is short.
+    /// The plan if a node has room and only quota is short.
     fn best_for_quota<R: Recorder>(&mut self, node: NodeId, recorder: &mut R) -> Option<Plan> {
         let mut without_room = BTreeMap::new();
         if R::RECORDS {
@@ -220,7 +217,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         if R::RECORDS {
             recorder.victims(reasons);
             for other in self.snapshot().node_ids() {
-                // Any node with room would do, with the same victims.
+                // Any node with room can be used with the same victims.
                 let elsewhere = || Ok(Plan { placement: vec![(self.pod, other)], ..plan.clone() });
                 recorder.node(other, &without_room.remove(&other).unwrap_or_else(elsewhere));
             }
@@ -237,44 +234,41 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
     /// The first criterion of the rank in which a plan differs from the chosen one.
     fn difference(&self, other: &Plan, least: Rank) -> Difference {
         let (opted_out, originator, pods, _) = self.rank(other, least.3);
-        if opted_out != least.0 {
-            Difference::OptedOut
-        } else if originator != least.1 {
-            Difference::Originator
-        } else if pods != least.2 {
-            Difference::Pods
-        } else {
-            Difference::FirstByName
-        }
+        Difference::first(&[
+            (opted_out != least.0, Difference::OptedOut),
+            (originator != least.1, Difference::Originator),
+            (pods != least.2, Difference::Pods),
+        ])
     }
 
     fn rank(&self, plan: &Plan, node: NodeId) -> Rank {
         let snapshot = self.snapshot();
         let pods = || plan.victims.iter().flat_map(|&unit| &snapshot.unit(unit).pods);
-        let any = |is: fn(&Pod) -> bool| pods().any(|&pod| is(snapshot.pod(pod)));
+        let any = |matches: fn(&Pod) -> bool| pods().any(|&pod| matches(snapshot.pod(pod)));
         (any(opted_out), any(|pod| pod.originator), pods().count(), node)
     }
 
-    /// Whether a plan on the node might rank below `least`, or might be at all, as far as sums tell: its victims free what the
-    /// node is short of, and each frees no more than the largest pod does.
-    fn may_rank_below(&self, node: NodeId, least: Option<Rank>) -> bool {
+    /// Whether a plan on the node might exist and rank below `least`, by sums alone: its victims free what the node lacks, and each frees
+    /// at most as much as the largest pod.
+    fn may_rank_better(&self, node: NodeId, least: Option<Rank>) -> bool {
         let snapshot = self.snapshot();
         let (allocatable, used) = (snapshot.allocatable(node), snapshot.used(node));
-        let wants = self.wants().iter().enumerate().filter(|(_, want)| **want > 0);
-        wants.map(|(at, want)| (at, want + used[at] - allocatable[at])).filter(|(_, short)| *short > 0).all(
-            |(at, short)| {
-                let amounts = snapshot.bound_pods(node).iter().map(|slot| snapshot.requests(slot.shape)[at]);
+        let requests = self.requests().iter().enumerate().filter(|(_, request)| **request > 0);
+        requests
+            .map(|(index, request)| (index, request + used[index] - allocatable[index]))
+            .filter(|(_, short)| *short > 0)
+            .all(|(index, short)| {
+                let amounts = snapshot.bound_pods(node).iter().map(|slot| snapshot.requests(slot.shape)[index]);
                 let (sum, largest) = amounts.fold((0, 0), |(sum, largest), amount| (sum + amount, amount.max(largest)));
                 let fewest = |largest: i64| (short + largest - 1) / largest;
                 sum >= short
                     && least.is_none_or(|(opted_out, originator, n, _)| {
                         opted_out || originator || i64::try_from(n).is_ok_and(|n| fewest(largest) < n)
                     })
-            },
-        )
+            })
     }
 
-    /// Law 4.
+    /// docs/rules/yunikorn.md#y10
     fn not_under_guarantee<R: Recorder>(&mut self, recorder: &mut R) -> Option<Law> {
         match under_guarantee::check(self.snapshot(), self.pod) {
             GuaranteeCheck::Suffices => None,

@@ -1,5 +1,5 @@
-//! Victims are taken one by one, each lawful given those taken before it, until the pod fits; then whoever is not needed is given
-//! back.
+//! The search "take one by one, then give back": victims are taken one by one, each allowed given those before it, until the pod fits;
+//! victims that are not needed are then given back.
 
 use super::Search;
 use super::laws::under_guarantee;
@@ -12,29 +12,30 @@ use crate::ids::{NodeId, PodId, UnitId};
 use crate::reprieve::VictimReasons;
 
 impl Search<'_, '_, '_> {
-    /// The plan for landing on this node. (Rules 12, 13, 16 and 17.) `reasons` gets why each victim is one.
+    /// docs/rules/yunikorn.md#y12, docs/rules/yunikorn.md#y13, docs/rules/yunikorn.md#y16, docs/rules/yunikorn.md#y17: the plan for this
+    /// node. `reasons` receives the reason for each victim.
     pub(super) fn plan_on<R: Recorder>(
         &mut self,
         node: NodeId,
         recorder: &mut R,
         reasons: VictimReasons<'_>,
     ) -> Result<Plan, RefusedNode> {
-        let refused = |search: &Self, misfit: FilterFailure, refusal: fn(FilterFailure) -> NodeRefusal| {
-            let records = R::RECORDS.then(|| search.every_shortage(node, misfit));
-            RefusedNode { refusal: refusal(misfit), shortages: records.unwrap_or_default() }
+        let refused = |search: &Self, failure: FilterFailure, refusal: fn(FilterFailure) -> NodeRefusal| {
+            let records = R::RECORDS.then(|| search.every_shortage(node, failure));
+            RefusedNode { refusal: refusal(failure), shortages: records.unwrap_or_default() }
         };
-        if let Some(misfit) = self.ask.node_failure(self.snapshot(), self.pod, node) {
-            return Err(NodeRefusal::Misfit(misfit).into());
+        if let Some(failure) = self.preemptor.node_failure(self.snapshot(), self.pod, node) {
+            return Err(NodeRefusal::FilterFailed(failure).into());
         }
-        let reserved = self.reserved(node).or_else(|| closed(self.snapshot(), self.ask, node, recorder));
+        let reserved = self.reserved(node).or_else(|| closed(self.snapshot(), self.preemptor, node, recorder));
         if let Some(law) = reserved {
             return Err(NodeRefusal::Law(law).into());
         }
-        let before = match self.node_misfit(node) {
-            Some(misfit) if misfit.resolvable() => misfit,
-            Some(misfit) => return Err(refused(self, misfit, NodeRefusal::Misfit)),
-            None => match self.over_ceiling() {
-                Some(misfit) => misfit,
+        let before = match self.node_failure(node) {
+            Some(failure) if failure.resolvable() => failure,
+            Some(failure) => return Err(refused(self, failure, NodeRefusal::FilterFailed)),
+            None => match self.over_limit() {
+                Some(failure) => failure,
                 None => return Err(NodeRefusal::NoCandidate(FilterFailure::NodeSelection).into()),
             },
         };
@@ -44,17 +45,17 @@ impl Search<'_, '_, '_> {
         }
         let queue = if self.is_daemon() { pods } else { self.useful_first(node, &pods, recorder) };
         let mark = self.what_if.mark();
-        let taken = self.take_until_it_fits(&queue, Some(node), recorder);
-        let misfit = self.misfit_with(Some(node));
-        let plan = match misfit {
-            Some(misfit) => Err(refused(self, misfit, NodeRefusal::Misfit)),
+        let taken = self.take_until_fits(&queue, Some(node), recorder);
+        let failure = self.filter_failure(Some(node));
+        let plan = match failure {
+            Some(failure) => Err(refused(self, failure, NodeRefusal::FilterFailed)),
             None => Ok(self.give_back(taken, node, Some(node), reasons)),
         };
         self.what_if.back_to(mark);
         plan
     }
 
-    /// A node has room, and only quota is short: victims from anywhere, until every ceiling holds. (Rule 15.)
+    /// docs/rules/yunikorn.md#y15: a node has room and only quota is short: victims on any node, until every limit holds.
     pub(super) fn plan_for_quota<R: Recorder>(
         &mut self,
         node: NodeId,
@@ -62,17 +63,16 @@ impl Search<'_, '_, '_> {
         reasons: VictimReasons<'_>,
     ) -> Option<Plan> {
         let pods = self.all_eligible(recorder);
-        let is_about =
-            |search: &Self, pod| under_guarantee::counts_against_guarantee(search.snapshot(), search.pod, pod);
-        let (useful, _) = self.within_guarantee(&pods, is_about, recorder);
+        let helps = |search: &Self, pod| under_guarantee::counts_against_guarantee(search.snapshot(), search.pod, pod);
+        let (useful, _) = self.within_guarantee(&pods, helps, recorder);
         let mark = self.what_if.mark();
-        let taken = self.take_until_it_fits(&useful, None, recorder);
-        let plan = self.misfit_with(None).is_none().then(|| self.give_back(taken, node, None, reasons));
+        let taken = self.take_until_fits(&useful, None, recorder);
+        let plan = self.filter_failure(None).is_none().then(|| self.give_back(taken, node, None, reasons));
         self.what_if.back_to(mark);
         plan
     }
 
-    /// Those who reduce what the node is short of, and behind them the others. (Rule 12.)
+    /// docs/rules/yunikorn.md#y12: first the pods that reduce what the node lacks, then the others.
     fn useful_first<R: Recorder>(&mut self, node: NodeId, pods: &[PodId], recorder: &mut R) -> Vec<PodId> {
         let mut short = self.shortfall(node);
         let helps = |search: &Self, _| {
@@ -88,17 +88,16 @@ impl Search<'_, '_, '_> {
         head
     }
 
-    /// Those who help, and the others, each lawful given those who help before it. It ends at the first who is larger than what
-    /// is left of the pod's own guarantee, which each who helps uses up. `helps` is asked while the pod is gone.
+    /// Splits the pods into those that help and the others, each allowed given those that help before it. It stops at the first pod that is
+    /// larger than what is left of the preemptor's guarantee, which each pod that helps uses up. `helps` is called while the pod is
+    /// removed.
     fn within_guarantee<R: Recorder>(
         &mut self,
         pods: &[PodId],
         mut helps: impl FnMut(&Self, PodId) -> bool,
         recorder: &mut R,
     ) -> (Vec<PodId>, Vec<PodId>) {
-        let Some(queue) = self.queue else {
-            return (pods.to_vec(), Vec::new());
-        };
+        let Some(queue) = self.queue else { return (pods.to_vec(), Vec::new()) };
         let mark = self.what_if.mark();
         let (mut helping, mut others) = (Vec::new(), Vec::new());
         for &pod in pods {
@@ -123,26 +122,22 @@ impl Search<'_, '_, '_> {
         (helping, others)
     }
 
-    /// What the node lacks of each resource.
+    /// By resource: what the node lacks.
     fn shortfall(&self, node: NodeId) -> Vec<i64> {
         let (allocatable, used) = (self.snapshot().allocatable(node), self.snapshot().used(node));
-        let short = |(at, want): (usize, &i64)| if *want > 0 { (want + used[at] - allocatable[at]).max(0) } else { 0 };
-        self.wants().iter().enumerate().map(short).collect()
+        let lacks =
+            |(i, request): (usize, &i64)| if *request > 0 { (request + used[i] - allocatable[i]).max(0) } else { 0 };
+        self.requests().iter().enumerate().map(lacks).collect()
     }
 
-    /// Removes one after the other, each lawful given those before it, until the pod fits.
-    fn take_until_it_fits<R: Recorder>(
-        &mut self,
-        pods: &[PodId],
-        node: Option<NodeId>,
-        recorder: &mut R,
-    ) -> Vec<PodId> {
+    /// Removes pods one by one, each allowed given those before it, until the preemptor fits.
+    fn take_until_fits<R: Recorder>(&mut self, pods: &[PodId], node: Option<NodeId>, recorder: &mut R) -> Vec<PodId> {
         if R::RECORDS {
             pods.iter().filter_map(|&pod| self.snapshot().unit_of(pod)).for_each(|unit| recorder.candidate(unit));
         }
         let mut taken = Vec::new();
         for &pod in pods {
-            if self.misfit_with(node).is_none() {
+            if self.filter_failure(node).is_none() {
                 break;
             }
             if self.is_daemon() || self.report(pod, self.guarantees_allow(pod), recorder) {
@@ -153,43 +148,42 @@ impl Search<'_, '_, '_> {
         taken
     }
 
-    /// Why the pod does not fit now: on the node, if one is meant, and in its queues.
-    fn misfit_with(&self, node: Option<NodeId>) -> Option<FilterFailure> {
-        node.and_then(|node| self.node_misfit(node)).or_else(|| self.over_ceiling())
+    /// The reason why the pod does not fit: on the node, if one is given, or in its queues.
+    fn filter_failure(&self, node: Option<NodeId>) -> Option<FilterFailure> {
+        node.and_then(|node| self.node_failure(node)).or_else(|| self.over_limit())
     }
 
-    /// Every resource that is short on the node, or over the limit of the queue, where that is what `misfit` says.
-    fn every_shortage(&self, node: NodeId, misfit: FilterFailure) -> Vec<Shortage> {
-        match misfit {
+    /// Every resource that is short on the node or over the limit of the queue, whichever `failure` is about.
+    fn every_shortage(&self, node: NodeId, failure: FilterFailure) -> Vec<Shortage> {
+        match failure {
             FilterFailure::QueueLimit { queue, .. } => {
-                fit::shortages_below_ceiling(self.snapshot().queues(), queue, self.wants())
+                fit::shortages_below_limit(self.snapshot().queues(), queue, self.requests())
             }
-            misfit => fit::every_shortage_beside(self.snapshot(), self.pod, node, misfit),
+            FilterFailure::Resource { .. } => fit::every_shortage_without_nominees(self.snapshot(), self.pod, node),
+            _ => Vec::new(),
         }
     }
 
-    /// Gives back whoever is not needed, the last taken first; the rest are the victims of landing on `at`. For a DaemonSet's pod
-    /// the order is strict, and nobody is given back: each is a victim because of what was short when it was taken, with those who
-    /// were taken after it in place.
+    /// Gives back the pods that are not needed, the last taken first; the others are the victims of placing the pod on `node`. A DaemonSet
+    /// pod gives back none: the order is strict, and the reason for each victim is what was short when it was taken, with the later ones in
+    /// place.
     fn give_back(
         &mut self,
         taken: Vec<PodId>,
-        at: NodeId,
-        node: Option<NodeId>,
+        node: NodeId,
+        checked: Option<NodeId>,
         mut reasons: VictimReasons<'_>,
     ) -> Plan {
         let mut victims: Vec<UnitId> = Vec::new();
         for &pod in taken.iter().rev() {
             let mark = self.what_if.mark();
-            let home = self.snapshot().bound_node(pod).expect("a victim is bound");
-            self.what_if.place(pod, home);
-            let Some(misfit) = self.misfit_with(node) else {
-                continue;
-            };
+            let bound_node = self.snapshot().bound_node(pod).expect("a victim is bound");
+            self.what_if.place(pod, bound_node);
+            let Some(failure) = self.filter_failure(checked) else { continue };
             let unit = self.snapshot().unit_of(pod).expect("a victim is bound");
             if let Some(reasons) = &mut reasons {
-                let shortages = self.every_shortage(at, misfit);
-                reasons.push(VictimReason { unit, pod: self.pod, node: at, misfit, shortages });
+                let shortages = self.every_shortage(node, failure);
+                reasons.push(VictimReason { unit, pod: self.pod, node, failure, shortages });
             }
             if !self.is_daemon() {
                 self.what_if.back_to(mark);
@@ -197,6 +191,6 @@ impl Search<'_, '_, '_> {
             victims.push(unit);
         }
         let victims = victims.into_iter().map(|unit| Candidate { unit, violations: 0 }).collect();
-        Plan::new(self.snapshot(), vec![(self.pod, at)], victims)
+        Plan::new(self.snapshot(), vec![(self.pod, node)], victims)
     }
 }

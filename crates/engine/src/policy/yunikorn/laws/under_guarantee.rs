@@ -1,5 +1,5 @@
-//! Law 4: only a pod whose queue is under its guarantee may preempt. It fits into what is left of the guarantee; or it would once
-//! all candidates are gone, where the guarantee is one that they share. (Rule 10 of YuniKorn.)
+//! docs/rules/yunikorn.md#y10, docs/rules/yunikorn.md#y12, docs/rules/yunikorn.md#y8: only a pod whose queue is under its guarantee may
+//! preempt. The pod fits into what is left of the guarantee, or would without all candidates if they share the guarantee.
 
 use crate::ids::PodId;
 use crate::laws::{Law, TooLittle};
@@ -7,83 +7,78 @@ use crate::queues::{Headroom, UNDEFINED};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
-/// What the guarantee says before anybody is taken.
+/// The result of the check before any pod is taken.
 pub(crate) enum GuaranteeCheck {
-    /// The pod fits into what is left of it.
+    /// The pod fits into what is left of the guarantee.
     Suffices,
-    /// It does not, and no victim changes that: there is no guarantee, or the queue's own is short.
+    /// The pod does not fit, and no victim changes that: there is no guarantee, or the queue's own is used up.
     Short(Law),
-    /// It does not, but victims who share it may leave enough; else this law holds.
+    /// The pod does not fit, but victims that share the guarantee may leave enough; else this law applies.
     Shared(Law),
 }
 
 pub(crate) fn check(snapshot: &Snapshot, preemptor: PodId) -> GuaranteeCheck {
-    let Some(queue) = snapshot.pod(preemptor).queue else {
-        return GuaranteeCheck::Short(Law::NoQueue);
-    };
+    let Some(queue) = snapshot.pod(preemptor).queue else { return GuaranteeCheck::Short(Law::NoQueue) };
     let queues = snapshot.queues();
-    let wants = snapshot.requests(snapshot.pod(preemptor).shape);
-    let left = left(snapshot, preemptor);
-    if left.as_ref().is_some_and(|left| left.fits(wants)) {
+    let requests = snapshot.requests(snapshot.pod(preemptor).shape);
+    let left = headroom(snapshot, preemptor);
+    if left.as_ref().is_some_and(|left| left.fits(requests)) {
         return GuaranteeCheck::Suffices;
     }
     let guarantee = &queues.get(queue).guarantee;
-    let own_is_short = wants
-        .iter()
-        .enumerate()
-        .any(|(at, want)| *want > 0 && guarantee[at] != UNDEFINED && guarantee[at] - queues.staying(queue, at) < *want);
-    let nobody_helps = left.is_none() || own_is_short;
-    let law = Law::NotUnderGuarantee { queue, short: left.map_or_else(Vec::new, |left| too_little(&left, wants)) };
-    if nobody_helps { GuaranteeCheck::Short(law) } else { GuaranteeCheck::Shared(law) }
+    let own_is_short = requests.iter().enumerate().any(|(index, request)| {
+        *request > 0
+            && guarantee[index] != UNDEFINED
+            && guarantee[index] - queues.used_without_terminating(queue, index) < *request
+    });
+    let no_victim_helps = left.is_none() || own_is_short;
+    let law = Law::NotUnderGuarantee { queue, short: left.map_or_else(Vec::new, |left| too_little(&left, requests)) };
+    if no_victim_helps { GuaranteeCheck::Short(law) } else { GuaranteeCheck::Shared(law) }
 }
 
-/// Whether the pod fits into a guarantee that it shares with these candidates, once all of them are gone.
+/// Whether the pod fits into a guarantee that it shares with these candidates, without all of them.
 pub(crate) fn fits_after_removing(what_if: &mut WhatIf<'_>, preemptor: PodId, candidates: &[PodId]) -> bool {
     let pod = what_if.snapshot().pod(preemptor);
-    let (Some(queue), shape) = (pod.queue, pod.shape) else {
-        return false;
-    };
+    let (Some(queue), shape) = (pod.queue, pod.shape) else { return false };
     let mark = what_if.mark();
     what_if.charge(queue, shape);
     for &candidate in candidates {
         what_if.remove(candidate);
     }
-    let wants = what_if.snapshot().requests(shape);
-    let suffices = left(what_if.snapshot(), preemptor).is_some_and(|left| !left.is_overdrawn(wants));
+    let requests = what_if.snapshot().requests(shape);
+    let suffices = headroom(what_if.snapshot(), preemptor).is_some_and(|left| !left.is_overdrawn(requests));
     what_if.back_to(mark);
     suffices
 }
 
-/// Whether what is left of the preemptor's guarantee allows to take the victim, who is gone: it must not be larger. (Rule 12.)
+/// docs/rules/yunikorn.md#y12: whether the victim, which is removed, is not larger than what is left of the preemptor's guarantee.
 pub(crate) fn allows(snapshot: &Snapshot, preemptor: PodId, victim: PodId) -> Result<(), Law> {
-    let Some(queue) = snapshot.pod(preemptor).queue else {
-        return Ok(());
-    };
-    let takes = snapshot.requests(snapshot.pod(victim).shape);
-    match left(snapshot, preemptor) {
+    let Some(queue) = snapshot.pod(preemptor).queue else { return Ok(()) };
+    let amounts = snapshot.requests(snapshot.pod(victim).shape);
+    match headroom(snapshot, preemptor) {
         None => Err(Law::ExceedsGuaranteeHeadroom { queue, short: Vec::new() }),
-        Some(left) if left.fits(takes) => Ok(()),
-        Some(left) => Err(Law::ExceedsGuaranteeHeadroom { queue, short: too_little(&left, takes) }),
+        Some(left) if left.fits(amounts) => Ok(()),
+        Some(left) => Err(Law::ExceedsGuaranteeHeadroom { queue, short: too_little(&left, amounts) }),
     }
 }
 
-/// Every resource of which less is left than these amounts.
+/// Every resource of which less than these amounts is left.
 fn too_little(left: &Headroom, amounts: &[i64]) -> Vec<TooLittle> {
     let mut rest = amounts.to_vec();
     let mut all = Vec::new();
     while let Some((resource, left)) = left.short(&rest) {
-        let asked = std::mem::take(&mut rest[resource.index()]);
-        all.push(TooLittle { resource, left, asked });
+        let requested = std::mem::take(&mut rest[resource.index()]);
+        all.push(TooLittle { resource, left, requested });
     }
     all
 }
 
-/// Whether the victim has anything of what the preemptor's guarantee is about.
+/// Whether the preemptor's guarantee covers any resource of the victim.
 pub(crate) fn counts_against_guarantee(snapshot: &Snapshot, preemptor: PodId, victim: PodId) -> bool {
-    left(snapshot, preemptor).is_some_and(|left| left.is_about(snapshot.requests(snapshot.pod(victim).shape)))
+    headroom(snapshot, preemptor).is_some_and(|left| left.is_about(snapshot.requests(snapshot.pod(victim).shape)))
 }
 
-fn left(snapshot: &Snapshot, preemptor: PodId) -> Option<Headroom> {
+fn headroom(snapshot: &Snapshot, preemptor: PodId) -> Option<Headroom> {
     let queue = snapshot.pod(preemptor).queue?;
-    snapshot.queues().left(queue, queue)
+    snapshot.queues().guarantee_headroom(queue, queue)
 }

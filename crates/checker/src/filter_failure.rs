@@ -1,27 +1,27 @@
-//! Why a pod does not fit on a node.
+//! The reason why a pod does not fit on a node.
 
-/// Why a pod does not fit on a node.
+/// The reason why a pod does not fit on a node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Misfit {
-    /// Too little of a resource; `pods` is one.
+pub enum FilterFailure {
+    /// Too little of a resource is free; `pods` is one.
     #[error("too little {resource}")]
     Resource { resource: String },
-    /// More of a resource than the whole node has; too many pods are never too many for good.
+    /// The request exceeds the node's total; never `pods`.
     #[error("the whole node has too little {resource}")]
-    NeverEnough { resource: String },
-    /// A taint, or a cordon.
+    BeyondNode { resource: String },
+    /// A taint or a cordon.
     #[error("the taint {key}")]
     Taint { key: String },
     /// nodeSelector or node affinity.
     #[error("nodeSelector or node affinity")]
-    NotWanted,
-    /// A host port is taken.
+    NodeSelection,
+    /// A host port is in use.
     #[error("host port {port} is taken")]
     HostPort { port: i32 },
-    /// The pod's anti-affinity to a pod that stands.
+    /// An anti-affinity term of the pod matches a pod in place.
     #[error("its anti-affinity to {to}")]
     AntiAffinity { to: String },
-    /// The anti-affinity of a pod that stands.
+    /// An anti-affinity term of a pod in place matches the pod.
     #[error("the anti-affinity of {pod}")]
     AntiAffinityOf { pod: String },
     /// The pod's affinity is not met.
@@ -30,23 +30,23 @@ pub enum Misfit {
     /// The node lacks the label of a spread constraint.
     #[error("the node lacks the label {key}")]
     SpreadLabel { key: String },
-    /// Too uneven.
+    /// The pod would violate a spread constraint.
     #[error("too uneven over {key}")]
     Spread { key: String },
 }
 
-impl Misfit {
-    /// Whether evicting pods could resolve it. (Rules 7 and 8 of the pods.)
-    pub fn may_yield(&self) -> bool {
+impl FilterFailure {
+    /// docs/rules/kubernetes-pods.md#p7, docs/rules/kubernetes-pods.md#p8: whether evicting pods could resolve it.
+    pub fn is_resolvable(&self) -> bool {
         match self {
             Self::Resource { .. }
             | Self::HostPort { .. }
             | Self::AntiAffinity { .. }
             | Self::AntiAffinityOf { .. }
             | Self::Spread { .. } => true,
-            Self::NeverEnough { .. }
+            Self::BeyondNode { .. }
             | Self::Taint { .. }
-            | Self::NotWanted
+            | Self::NodeSelection
             | Self::Affinity
             | Self::SpreadLabel { .. } => false,
         }
