@@ -6,6 +6,8 @@ mod crates;
 mod documented;
 mod files;
 mod modules;
+mod rule_links;
+mod words;
 
 use std::path::Path;
 
@@ -36,6 +38,8 @@ fn print_violations() -> Result<usize, String> {
         ("file size", files::violations(root)?),
         ("documented enums", documented::violations(root)?),
         ("kinds", kinds::violations()?),
+        ("rule links", rule_links::violations(root)?),
+        ("retired words", words::violations(root)?),
     ] {
         for violation in &violations {
             eprintln!("{rule}: {violation}");

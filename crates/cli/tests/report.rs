@@ -77,8 +77,8 @@ fn evicting(name: &str) -> Run {
 /// An empty simulation with this name.
 fn input(name: &str) -> SimulationInput {
     let text = "apiVersion: reprieve.dev/v1alpha1\nkind: Scenario\nmetadata: {name: s}\nspec: {end: 1h, nodes: [{name: n, count: 1, allocatable: {cpu: 1}}]}\n";
-    let input = Scenario::read("scenario.yaml", text).expect("a scenario").blueprint(0);
-    SimulationInput { name: name.to_owned(), made_up: vec![name.to_owned()], ..input }
+    let input = Scenario::read("scenario.yaml", text).expect("a scenario").input(0);
+    SimulationInput { name: name.to_owned(), assumptions: vec![name.to_owned()], ..input }
 }
 
 fn result(policy: &str, run: Run) -> PolicyRun {

@@ -304,7 +304,7 @@ impl Decided {
         };
         let explanation = self.explanation();
         for reason in &explanation.victims {
-            check(&reason.misfit, &reason.shortages);
+            check(&reason.failure, &reason.shortages);
         }
         for NodeEntry { result: verdict, .. } in &explanation.nodes {
             if let NodeResult::Infeasible(RefusedNode { refusal, shortages }) = verdict
@@ -317,7 +317,7 @@ impl Decided {
             if let DomainResult::Infeasible(DomainRefusal::TooFewPlaced(few) | DomainRefusal::NoCandidate(few)) =
                 verdict
             {
-                few.misfits.iter().for_each(|node| check(&node.misfit, &node.shortages));
+                few.failures.iter().for_each(|node| check(&node.failure, &node.shortages));
             }
         }
     }

@@ -86,8 +86,10 @@ impl<'l> CheckedPlan<'l> {
         for &victim in &self.victims {
             for id in queues.path(self.queue(victim)).filter(|&id| !self.is_on_path(self.own, id)) {
                 for (index, _) in self.requests(victim).iter().enumerate().filter(|(_, amount)| **amount > 0) {
-                    let (guarantee, after) =
-                        (queues.get(id).guarantee[index], queues.staying(id, index) - self.freed(id, index));
+                    let (guarantee, after) = (
+                        queues.get(id).guarantee[index],
+                        queues.used_without_terminating(id, index) - self.freed(id, index),
+                    );
                     assert!(
                         guarantee == UNDEFINED || after >= guarantee,
                         "seed {}: {id:?} {after} < {guarantee}",

@@ -44,7 +44,7 @@ fn first_cells(text: &str) -> Vec<String> {
 }
 
 /// The variants of an enum at the top level of a file.
-fn variants_of(tokens: TokenStream, name: &str) -> Option<Vec<String>> {
+pub fn variants_of(tokens: TokenStream, name: &str) -> Option<Vec<String>> {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let body = tokens.windows(3).find_map(|window| match window {
         [TokenTree::Ident(keyword), TokenTree::Ident(found), TokenTree::Group(body)]
