@@ -122,7 +122,7 @@ fn a_flavor_that_is_missing() {
 
 #[test]
 fn a_cohort_that_is_its_own_ancestor() {
-    let parts = ["Cohort team", "spec.parentName", "\"team\"", "above itself", "break the cycle"];
+    let parts = ["Cohort team", "spec.parentName", "\"team\"", "ancestor of itself", "break the cycle"];
     refused_with("parentName: all", "parentName: team", &parts);
 }
 

@@ -136,7 +136,7 @@ fn requests_that_cannot_be_summed() {
     let output = reprieve(&["plan", "-f"], &file);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("all requests for memory") && text.contains("2^62"), "{text}");
+    assert!(text.contains("requests of all pods for memory") && text.contains("2^62"), "{text}");
 }
 
 #[test]
@@ -154,7 +154,10 @@ fn two_objects_with_one_name() {
 #[test]
 fn a_field_of_the_wrong_type() {
     let pod = URGENT.replace("priority: 100", "priority: high");
-    refused(&[&question(), NODE, LOW, &pod], &["document 4", "Pod default/urgent", "spec.priority", "high", "i32"]);
+    refused(
+        &[&question(), NODE, LOW, &pod],
+        &["document 4", "Pod default/urgent", "spec.priority", "high", "a whole number"],
+    );
 }
 
 #[test]
@@ -189,7 +192,7 @@ fn a_preemptor_that_is_missing() {
         let output = reprieve(arguments, &file);
         let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(status), "{text}");
-        assert!(text.contains("preemptor: there is no pod default/ghost"), "{text}");
+        assert!(text.contains("preemptor: there is no running or pending pod default/ghost"), "{text}");
     }
 }
 

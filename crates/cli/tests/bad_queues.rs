@@ -171,7 +171,7 @@ fn a_pod_in_a_queue_that_is_a_parent() {
 #[test]
 fn invalid_queue_properties_have_the_defaults_of_yunikorn() {
     for (properties, parts) in [
-        ("preemption.speed: fast", ["root.parent.prod", "preemption.speed", "means nothing"]),
+        ("preemption.speed: fast", ["root.parent.prod", "preemption.speed", "does not affect preemption"]),
         ("preemption.policy: fenced", ["preemption.policy", "fenced", "default is used"]),
         ("preemption.delay: 1day", ["preemption.delay", "1day", "30s is used"]),
         ("preemption.delay: -5s", ["preemption.delay", "-5s", "30s is used"]),

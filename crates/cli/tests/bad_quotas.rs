@@ -134,11 +134,17 @@ fn an_amount_that_does_not_parse_or_is_negative() {
 #[test]
 fn a_quota_that_is_its_own_ancestor() {
     let quota = CHILD.replace("parent: team", "parent: child");
-    let parts =
-        ["document 4", "ElasticQuota default/child", PARENT_FIELD, "\"child\"", "above itself", "break the cycle"];
+    let parts = [
+        "document 4",
+        "ElasticQuota default/child",
+        PARENT_FIELD,
+        "\"child\"",
+        "ancestor of itself",
+        "break the cycle",
+    ];
     refused_with(CHILD, &quota, &parts);
     let quota = TEAM.replace("name: team", "name: team, labels: {quota.scheduling.koordinator.sh/parent: child}");
-    refused_with(TEAM, &quota, &["ElasticQuota", PARENT_FIELD, "above itself", "break the cycle"]);
+    refused_with(TEAM, &quota, &["ElasticQuota", PARENT_FIELD, "ancestor of itself", "break the cycle"]);
 }
 
 #[test]
@@ -161,7 +167,13 @@ fn a_job_whose_pods_disagree_on_being_preemptible() {
         .replace("name: urgent", "name: second")
         .replace("labels: {", "labels: {quota.scheduling.koordinator.sh/preemptible: \"false\", ");
     let documents = [&question("{}"), NODE, TEAM, CHILD, LOW, JOB, URGENT, &second];
-    let parts = ["Pod default/", "document", PREEMPTIBLE_FIELD, "of job default/job", "all pods of a job say the same"];
+    let parts = [
+        "Pod default/",
+        "document",
+        PREEMPTIBLE_FIELD,
+        "of job default/job",
+        "give all pods of job default/job the same value",
+    ];
     refused(&documents, &parts);
 }
 
@@ -211,8 +223,8 @@ fn error_about_a_flag_names_the_flag_and_not_the_file() {
         (&["plan", "--policy", "Nomad", "-f"], "error: --policy: \"Nomad\" is not a policy"),
         (&["plan", "--now", "noon", "-f"], "error: --now: \"noon\" is not a time"),
         (&["compare", "--now", "noon", "-f"], "error: --now: \"noon\" is not a time"),
-        (&["plan", "--for", "pod/ghost", "-f"], "error: --for: there is no pod default/ghost"),
-        (&["compare", "--for", "pod/ghost", "-f"], "error: --for: there is no pod default/ghost"),
+        (&["plan", "--for", "pod/ghost", "-f"], "error: --for: there is no running or pending pod default/ghost"),
+        (&["compare", "--for", "pod/ghost", "-f"], "error: --for: there is no running or pending pod default/ghost"),
     ] {
         let output = reprieve(arguments, &file);
         let text = String::from_utf8_lossy(&output.stderr);

@@ -383,7 +383,7 @@ fn queues_of_one_name_below_different_parents_stay_separate() {
 #[test]
 fn unknown_preemptor_is_an_error() {
     let error = ask(JOBS, "Pod", "ghost").expect_err("no pod has this name");
-    assert!(error.to_string().contains("there is no pod default/ghost"), "{error}");
+    assert!(error.to_string().contains("there is no running or pending pod default/ghost"), "{error}");
 }
 
 #[test]

@@ -75,12 +75,12 @@ fn what_cannot_be_meant_is_refused_by_name() {
             "spec.preemption.triggerAfterWorkloadWaitingSeconds",
             "-1 is negative",
         ),
-        ("", "  onPreemption: Kill", "spec.onPreemption", "write Requeue or Terminate"),
+        ("", "  onPreemption: Kill", "spec.onPreemption", "write one of Requeue, Terminate"),
         (
             "",
             "  preemption: {disruptionCostMilestones: [{seconds: 60, cost: 1}, {seconds: 60, cost: 2}]}",
             "disruptionCostMilestones[1].seconds",
-            "in the order of time",
+            "sort them by seconds",
         ),
         (
             "",

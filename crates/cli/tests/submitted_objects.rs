@@ -127,7 +127,7 @@ fn a_job_in_a_queue_or_suspended_comes_with_a_warning() {
 fn one_of_several_submitted_preemptors_is_chosen() {
     let two = format!("{}\n---\n{}", job("name: a"), job("name: b, namespace: research"));
     let text = error(CLUSTER, &two, &[]);
-    assert!(text.contains("choose one with --for: pod/a-0, pod/b-0 -n research"), "{text}");
+    assert!(text.contains("name it with --for: pod/a-0, pod/b-0 -n research"), "{text}");
     let answer = json(CLUSTER, &two, &["--for", "pod/a-0"]);
     assert!(answer["preemptor"].to_string().contains("default/a-0"), "{answer:#}");
 }

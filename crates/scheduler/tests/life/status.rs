@@ -31,11 +31,11 @@ fn preemptor_and_victims_have_events() {
     let events = event_texts(&step);
     assert_eq!(events.len(), 1, "{events:?}");
     assert_eq!(events[0].0, format!("high {}", first.1));
-    assert_eq!(events[0].1.matches(" yields for it: its priority 0 is below 10").count(), 3, "{events:?}");
+    assert_eq!(events[0].1.matches(": priority 0 is below 10").count(), 3, "{events:?}");
     life.complete(first.0, ActionResult::Ok { version: 90 });
     life.complete(second.0, ActionResult::Conflict);
     life.complete(third.0, ActionResult::Ok { version: 91 });
-    let why = "preempted for Pod default/high: its priority 0 is below 10";
+    let why = "preempted for Pod default/high: priority 0 is below 10";
     let preempted = [first, third].map(|(_, name)| (format!("{name} high"), why.to_owned()));
     assert_eq!(event_texts(&life.step()), preempted, "a failed eviction has no event");
 }
