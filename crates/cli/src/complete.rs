@@ -4,11 +4,8 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use reprieve_api::kinds::{Kind, Need, Reader};
-use reprieve_api::meta::NamespacedName;
-use reprieve_api::object_set::ObjectSet;
-use reprieve_api::pod::Pod;
-use reprieve_api::source::{InputError, ObjectRef, Source};
+use reprieve_api::kinds::Need;
+use reprieve_api::{InputError, Kind, NamespacedName, ObjectRef, ObjectSet, Pod, Reader, Source};
 use reprieve_report::plural::count;
 
 /// The command that exports all objects that a decision under policy Kubernetes reads and every cluster serves.

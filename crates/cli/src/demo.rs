@@ -5,12 +5,12 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use reprieve_api::object_set::ObjectSet;
+use reprieve_api::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_api::test_file::{PreemptorRef, Profile, TestSpec};
 use reprieve_engine::{Outcome, PodId};
+use reprieve_loader::Question;
 use reprieve_loader::build::{OnInvalid, load};
-use reprieve_loader::policy::Question;
 use reprieve_report::report::explained;
 use reprieve_simulator::scenario::Scenario;
 use reprieve_simulator::trace::SkippedLines;

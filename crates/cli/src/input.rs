@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use crate::complete::export_all;
 use indicatif::ProgressBar;
 use reprieve_api::controlled::PodController;
-use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::{Document, documents};
-use reprieve_api::source::{InputError, Sourced};
 use reprieve_api::test_file::PreemptionTest;
+use reprieve_api::{InputError, ObjectSet, Sourced};
 
 use crate::progress;
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use reprieve_engine::{NodeId, PodId};
-use reprieve_loader::build::Loaded;
+use reprieve_loader::Loaded;
 
 const COLOURS: [AnsiColor; 6] =
     [AnsiColor::Blue, AnsiColor::Magenta, AnsiColor::Cyan, AnsiColor::Green, AnsiColor::Yellow, AnsiColor::Red];

@@ -6,7 +6,7 @@ pub mod html;
 pub mod policy_run;
 mod show;
 
-use reprieve_api::source::InputError;
+use reprieve_api::InputError;
 use reprieve_api::test_file::Profile;
 use reprieve_loader::policy::policy;
 use reprieve_simulator::input::SimulationInput;

@@ -4,8 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use reprieve_api::kinds::{Kind, Object};
-use reprieve_api::meta::NamespacedName;
+use reprieve_api::{Kind, NamespacedName, Object};
 use reprieve_scheduler::action::{ActionId, Target};
 use reprieve_scheduler::event::{ActionResult, Event};
 

@@ -8,10 +8,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use reprieve_api::kinds::{Kind, Object, ObjectKey};
+use reprieve_api::{Kind, Object, ObjectKey};
 use reprieve_engine::Timestamp;
 use reprieve_loader::protected_namespaces::PROTECTED;
-use reprieve_loader::time::timestamp;
+use reprieve_loader::timestamp;
 use reprieve_scheduler::action::{Action, EventReason};
 use reprieve_scheduler::event::{ActionResult, Event};
 use reprieve_scheduler::{Scheduler, Step, StepOutcome};

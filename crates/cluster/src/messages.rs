@@ -1,6 +1,6 @@
 //! The messages between the scheduler thread and the async tasks: `Message` goes to the thread, `Dispatch` comes from it.
 
-use reprieve_api::kinds::{Kind, Object};
+use reprieve_api::{Kind, Object};
 use reprieve_scheduler::action::{Action, ActionId};
 use reprieve_scheduler::event::{ActionResult, Event};
 

@@ -13,7 +13,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry, Unit};
-use reprieve_api::kinds::{Kind, Resource};
+use reprieve_api::Kind;
+use reprieve_api::kinds::Resource;
 use reprieve_scheduler::{Step, StepOutcome};
 
 use crate::watch::LastContact;

@@ -6,7 +6,8 @@ use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessR
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::PostParams;
 use kube::{Api, Client};
-use reprieve_api::kinds::{Kind, Need};
+use reprieve_api::Kind;
+use reprieve_api::kinds::Need;
 use reprieve_engine::policy::Policy;
 use tracing::warn;
 

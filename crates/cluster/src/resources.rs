@@ -1,6 +1,6 @@
 //! The kinds that a policy reads from the cluster.
 
-use reprieve_api::kinds::{Kind, Reader};
+use reprieve_api::{Kind, Reader};
 use reprieve_engine::policy::Policy;
 use reprieve_loader::policy::reader;
 

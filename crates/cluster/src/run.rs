@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use kube::Client;
-use reprieve_api::kinds::Kind;
-use reprieve_loader::policy::policy_name;
+use reprieve_api::Kind;
+use reprieve_loader::policy_name;
 use reprieve_scheduler::Scheduler;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::unbounded_channel;

@@ -1,8 +1,6 @@
 //! Lists the objects of a cluster once, for the commands that only read, such as `reprieve plan`.
 
-use reprieve_api::kinds::{Kind, Object};
-use reprieve_api::object_set::ObjectSet;
-use reprieve_api::source::Source;
+use reprieve_api::{Kind, Object, ObjectSet, Source};
 
 use crate::client::Cluster;
 use crate::error::Error;

@@ -6,8 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Weak};
 
 use k8s_openapi::api::core::v1::{Node, NodeStatus};
-use reprieve_api::kinds::Object;
-use reprieve_api::pod::{ContainerStatus, Pod, PodSpec};
+use reprieve_api::pod::ContainerStatus;
+use reprieve_api::{Object, Pod, PodSpec};
 
 /// The conditions of a pod that a decision reads.
 const READ_CONDITIONS: [&str; 3] = ["PodScheduled", "DisruptionTarget", "PodResizePending"];

@@ -16,7 +16,7 @@ use kube::Client;
 use kube::core::Request;
 use kube::core::params::WatchParams;
 use prometheus_client::metrics::gauge::Gauge;
-use reprieve_api::kinds::Kind;
+use reprieve_api::Kind;
 use reprieve_scheduler::event::Event;
 use tracing::{debug, warn};
 

@@ -1,8 +1,7 @@
 //! The actions that carry out a decision, in order, with the messages of their conditions and events. `plan -o wide` shows the list and the
 //! scheduler executes it, so both have the same labels, messages and reasons.
 
-use reprieve_api::kinds::{Kind, ObjectKey};
-use reprieve_api::meta::NamespacedName;
+use reprieve_api::{Kind, NamespacedName, ObjectKey};
 use reprieve_engine::choose::Plan;
 use reprieve_engine::fit::{Preemptor, PreemptorId};
 use reprieve_engine::policy::Policy;
@@ -10,7 +9,7 @@ use reprieve_engine::policy::kueue::PreemptionReason;
 use reprieve_engine::snapshot::Pod;
 use reprieve_engine::workloads::OnPreemption;
 use reprieve_engine::{NodeId, Outcome, PodId, UnitId, WorkloadId};
-use reprieve_loader::build::Loaded;
+use reprieve_loader::Loaded;
 
 use crate::decision::ActionReport;
 use crate::unit_ref::UnitRef;

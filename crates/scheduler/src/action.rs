@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Toleration;
-use reprieve_api::kinds::{Kind, ObjectKey};
 use reprieve_api::kueue::{AdmissionSpec, KueueWorkload};
-use reprieve_api::meta::NamespacedName;
 pub use reprieve_api::pod::PREEMPTED_FOR;
+use reprieve_api::{Kind, NamespacedName, ObjectKey};
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::kueue::PreemptionReason;
 pub use reprieve_report::planned_actions::SOFT_EVICTION;

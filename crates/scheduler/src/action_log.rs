@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use reprieve_api::kinds::ObjectKey;
+use reprieve_api::ObjectKey;
 use reprieve_engine::Timestamp;
 use reprieve_report::unit_ref::UnitRef;
 

@@ -12,12 +12,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use reprieve_api::kinds::{Kind, Object, ObjectKey};
 use reprieve_api::kueue::{FlavorSpec, KueueWorkload, KueueWorkloadStatus};
-use reprieve_api::meta::NamespacedName;
-use reprieve_api::pod::Pod;
+use reprieve_api::{Kind, NamespacedName, Object, ObjectKey, Pod};
 use reprieve_engine::{Priority, Timestamp};
-use reprieve_loader::time::timestamp;
+use reprieve_loader::timestamp;
 use reprieve_report::planned_actions::{STARTED, STOPPED};
 use reprieve_report::unit_ref::UnitRef;
 

@@ -7,12 +7,11 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::PodCondition;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use reprieve_api::kinds::Object;
 use reprieve_api::kueue::{EvictionStats, KueueWorkload};
-use reprieve_api::meta::NamespacedName;
-use reprieve_api::pod::Pod;
+use reprieve_api::{NamespacedName, Object, Pod};
 use reprieve_engine::Timestamp;
-use reprieve_loader::time::{time, timestamp};
+use reprieve_loader::time::time;
+use reprieve_loader::timestamp;
 use reprieve_report::planned_actions::workload_preempted;
 use serde_json::{Map, Value, json};
 

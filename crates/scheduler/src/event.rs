@@ -1,7 +1,7 @@
 //! The events that the scheduler receives, from the watches of a live cluster or from the simulator. An event may come late, twice, out of
 //! order, or after a newer list of its kind.
 
-use reprieve_api::kinds::{Kind, Object, ObjectKey};
+use reprieve_api::{Kind, Object, ObjectKey};
 
 use crate::action::ActionId;
 

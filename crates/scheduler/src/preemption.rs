@@ -4,15 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reprieve_api::kinds::{Kind, ObjectKey};
-use reprieve_api::meta::NamespacedName;
-use reprieve_api::pod::Pod;
+use reprieve_api::{Kind, NamespacedName, ObjectKey, Pod};
 use reprieve_engine::between_decisions::placement_still_fits;
 use reprieve_engine::fit::Placement;
 use reprieve_engine::snapshot::DisruptionMode;
 use reprieve_engine::{NodeId, PodId, Timestamp};
-use reprieve_loader::build::Loaded;
-use reprieve_loader::policy::Question;
+use reprieve_loader::{Loaded, Question};
 use reprieve_report::planned_actions::{self, PlannedAction};
 use reprieve_report::unit_ref::UnitRef;
 

@@ -3,10 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use reprieve_api::kinds::{Kind, Object, ObjectKey};
-use reprieve_api::meta::NamespacedName;
+use reprieve_api::{Kind, NamespacedName, Object, ObjectKey};
 use reprieve_engine::Timestamp;
-use reprieve_loader::time::timestamp;
+use reprieve_loader::timestamp;
 use reprieve_report::unit_ref::UnitRef;
 
 use crate::action::{Action, ConditionUpdate, EventReason};

@@ -1,6 +1,6 @@
 //! The result of one step of the scheduler: the unit that was decided, the outcome, and the actions to carry out.
 
-use reprieve_api::meta::NamespacedName;
+use reprieve_api::NamespacedName;
 use reprieve_report::decision::DecisionReport;
 use reprieve_report::unit_ref::UnitRef;
 

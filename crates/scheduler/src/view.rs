@@ -15,14 +15,11 @@ mod versions;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use reprieve_api::kinds::{Kind, Object, ObjectKey};
-use reprieve_api::meta::NamespacedName;
-use reprieve_api::pod::Pod;
-use reprieve_api::source::InputError;
+use reprieve_api::{InputError, Kind, NamespacedName, Object, ObjectKey, Pod};
 use reprieve_engine::fit::PreemptorId;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::{NodeId, PodId};
-use reprieve_loader::build::Loaded;
+use reprieve_loader::Loaded;
 use reprieve_loader::cache::SnapshotCache;
 use reprieve_report::unit_ref::UnitRef;
 

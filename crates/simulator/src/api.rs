@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use reprieve_api::kinds::{Kind, Object, ObjectKey};
-use reprieve_api::meta::NamespacedName;
-use reprieve_api::pod::Pod;
+use reprieve_api::{Kind, NamespacedName, Object, ObjectKey, Pod};
 use reprieve_engine::Timestamp;
 use reprieve_loader::time::time;
 use reprieve_scheduler::action::Action;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use reprieve_api::meta::NamespacedName;
+use reprieve_api::NamespacedName;
 use reprieve_engine::Timestamp;
 
 use crate::run::RunInterval;

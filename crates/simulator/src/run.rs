@@ -1,6 +1,6 @@
 //! The results of a run: the history of every job, all evictions and preemptions, and samples of the usage.
 
-use reprieve_api::meta::NamespacedName;
+use reprieve_api::NamespacedName;
 use reprieve_engine::Timestamp;
 use serde::Serialize;
 

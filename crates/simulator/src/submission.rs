@@ -8,10 +8,8 @@ use k8s_openapi::api::scheduling::v1beta1::{
     AllDisruptionMode, DisruptionMode, GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use reprieve_api::kinds::Object;
 use reprieve_api::koordinator::{KoordinatorPodGroup, KoordinatorPodGroupSpec};
-use reprieve_api::meta::NamespacedName;
-use reprieve_api::pod::Pod;
+use reprieve_api::{NamespacedName, Object, Pod};
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
 

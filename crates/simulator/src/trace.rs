@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use csv::{ReaderBuilder, StringRecord, Trim};
-use reprieve_api::kinds::Object;
-use reprieve_api::source::InputError;
+use reprieve_api::{InputError, Object};
 use reprieve_engine::Timestamp;
 use reprieve_translate::queue_tree::NeutralQueues;
 

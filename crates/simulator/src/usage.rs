@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reprieve_api::kinds::Object;
-use reprieve_api::meta::NamespacedName;
-use reprieve_api::pod::Pod;
+use reprieve_api::{NamespacedName, Object, Pod};
 use reprieve_engine::Timestamp;
 use reprieve_loader::requests;
 use reprieve_scheduler::action::SOFT_EVICTION;

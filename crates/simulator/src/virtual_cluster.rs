@@ -16,10 +16,7 @@ mod run_config;
 mod sim_event;
 mod statistics;
 
-use reprieve_api::kinds::{Kind, Object};
-use reprieve_api::meta::NamespacedName;
-use reprieve_api::object_set::ObjectSet;
-use reprieve_api::source::Source;
+use reprieve_api::{Kind, NamespacedName, Object, ObjectSet, Source};
 use reprieve_engine::Timestamp;
 use reprieve_report::decision::DecisionReport;
 use reprieve_scheduler::action::{Action, ActionId};

@@ -4,15 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
-use reprieve_api::membership::group_of;
-use reprieve_api::meta::NamespacedName;
-use reprieve_api::object_set::ObjectSet;
-use reprieve_api::source::InputError;
 use reprieve_api::test_file::{OutcomeName, PreemptorRef, Profile, TestSpec};
+use reprieve_api::{InputError, NamespacedName, ObjectSet, group_of};
 use reprieve_engine::{Outcome, PodId};
-use reprieve_loader::build::{Loaded, OnInvalid, load, load_as};
-use reprieve_loader::policy::{Question, policy};
+use reprieve_loader::build::{OnInvalid, load, load_as};
+use reprieve_loader::policy::policy;
 use reprieve_loader::time::time;
+use reprieve_loader::{Loaded, Question};
 use reprieve_report::budget_report::{BudgetReport, violated};
 use reprieve_report::decision::{DecisionReport, LawReport};
 use reprieve_report::plural::count;

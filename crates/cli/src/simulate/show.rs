@@ -4,8 +4,7 @@
 use std::fmt::Write as _;
 
 use jiff::SignedDuration;
-use reprieve_api::kinds::Kind;
-use reprieve_api::source::InputError;
+use reprieve_api::{InputError, Kind};
 use reprieve_loader::time::time;
 use reprieve_report::plural::count;
 use reprieve_simulator::input::SimulationInput;

@@ -1,7 +1,7 @@
 //! Test results as JUnit XML, for CI systems.
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
-use reprieve_api::source::InputError;
+use reprieve_api::InputError;
 
 use super::run_file::{Case, TestResult};
 use crate::input::Error;

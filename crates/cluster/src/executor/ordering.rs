@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use reprieve_api::kinds::ObjectKey;
+use reprieve_api::ObjectKey;
 use reprieve_scheduler::action::Action;
 use tokio::sync::oneshot;
 

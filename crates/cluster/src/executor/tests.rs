@@ -1,6 +1,5 @@
 use kube::client::Body;
-use reprieve_api::kinds::{Kind, ObjectKey};
-use reprieve_api::meta::NamespacedName;
+use reprieve_api::{Kind, NamespacedName, ObjectKey};
 use reprieve_scheduler::action::{ActionId, EventReason};
 use serde_json::json;
 use tokio::sync::mpsc::unbounded_channel;

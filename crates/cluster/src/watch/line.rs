@@ -2,7 +2,7 @@
 
 use kube::core::Status;
 use kube::core::watch::BookmarkMeta;
-use reprieve_api::kinds::{Kind, Object};
+use reprieve_api::{Kind, Object};
 use reprieve_scheduler::event::Event;
 use serde::Deserialize;
 use serde_json::value::RawValue;

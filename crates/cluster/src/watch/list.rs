@@ -4,7 +4,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::Client;
 use kube::core::Request;
 use kube::core::params::ListParams;
-use reprieve_api::kinds::{Kind, Need, Object};
+use reprieve_api::kinds::Need;
+use reprieve_api::{Kind, Object};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

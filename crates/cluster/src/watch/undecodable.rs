@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use prometheus_client::metrics::gauge::Gauge;
-use reprieve_api::kinds::{Kind, ObjectKey};
-use reprieve_api::meta::NamespacedName;
+use reprieve_api::{Kind, NamespacedName, ObjectKey};
 use reprieve_scheduler::event::Event;
 use serde::Deserialize;
 use tracing::warn;

@@ -3,9 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reprieve_api::kinds::{Kind, Object, ObjectKey};
 use reprieve_api::kueue::AdmissionSpec;
-use reprieve_api::meta::NamespacedName;
+use reprieve_api::{Kind, NamespacedName, Object, ObjectKey};
 use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kueue::{CycleEntry, CycleResult, run_cycle_with_progress};

@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use reprieve_api::NamespacedName;
 use reprieve_api::kueue::{KueueWorkload, KueueWorkloadSpec, PodSetSpec};
-use reprieve_api::meta::NamespacedName;
 
 /// The label of a Job that names its LocalQueue.
 pub(super) const QUEUE: &str = "kueue.x-k8s.io/queue-name";

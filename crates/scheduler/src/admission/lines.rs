@@ -4,8 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use reprieve_api::kinds::{Kind, Object, ObjectKey};
-use reprieve_api::meta::NamespacedName;
+use reprieve_api::{Kind, NamespacedName, Object, ObjectKey};
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::kueue::{Kueue, WorkloadClassKey};
 use reprieve_loader::cache::SnapshotCache;

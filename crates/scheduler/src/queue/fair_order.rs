@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_engine::QueueId;
-use reprieve_loader::build::Loaded;
+use reprieve_loader::Loaded;
 use reprieve_report::unit_ref::UnitRef;
 
 use super::{ClassId, PendingQueue, QueuePosition, WaitState};

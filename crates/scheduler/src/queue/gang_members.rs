@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use reprieve_api::pod::Pod;
+use reprieve_api::Pod;
 use reprieve_engine::{Priority, Timestamp};
-use reprieve_loader::time::timestamp;
+use reprieve_loader::timestamp;
 use reprieve_report::unit_ref::UnitRef;
 
 /// For each gang, the number of pending pods by priority and creation time.

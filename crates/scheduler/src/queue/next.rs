@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use reprieve_api::pod::Pod;
+use reprieve_api::Pod;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
 use reprieve_report::unit_ref::UnitRef;

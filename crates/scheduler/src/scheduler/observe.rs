@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use reprieve_api::kinds::{Kind, Object, ObjectKey};
-use reprieve_api::meta::NamespacedName;
+use reprieve_api::{Kind, NamespacedName, Object, ObjectKey};
 use reprieve_engine::Timestamp;
 use reprieve_report::unit_ref::UnitRef;
 

@@ -3,7 +3,7 @@
 use reprieve_api::record::record;
 use reprieve_api::test_file::{PreemptorRef, Profile, TestSpec};
 use reprieve_engine::Outcome;
-use reprieve_loader::policy::Question;
+use reprieve_loader::Question;
 use reprieve_loader::time::time;
 use reprieve_report::answer::named;
 use reprieve_report::unit_ref::UnitRef;

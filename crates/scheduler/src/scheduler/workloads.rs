@@ -1,9 +1,9 @@
 //! Policy Kueue: advances Jobs and their workloads, and runs the admission cycle.
 
-use reprieve_api::kinds::{Object, ObjectKey};
+use reprieve_api::{Object, ObjectKey};
 use reprieve_engine::fit::PreemptorId;
 use reprieve_engine::{Timestamp, WorkloadId};
-use reprieve_loader::policy::Question;
+use reprieve_loader::Question;
 use reprieve_report::decision::DecisionReport;
 use reprieve_report::report::explained;
 use reprieve_report::unit_ref::UnitRef;

@@ -5,9 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use reprieve_api::kinds::{Kind, Object, ObjectKey};
-use reprieve_api::meta::NamespacedName;
-use reprieve_api::pod::Pod;
+use reprieve_api::{Kind, NamespacedName, Object, ObjectKey, Pod};
 use reprieve_engine::Timestamp;
 
 use crate::action::{Action, ActionId, ConditionUpdate};

@@ -1,7 +1,7 @@
 //! The parts of a pod's state that the scheduler reads.
 
 use k8s_openapi::api::core::v1::PodCondition;
-use reprieve_api::pod::{Pod, PodStatus};
+use reprieve_api::{Pod, PodStatus};
 use reprieve_report::unit_ref::UnitRef;
 
 use crate::action::{PREEMPTED_FOR, SOFT_EVICTION};

@@ -1,10 +1,9 @@
 //! How a change of a pod changes the room on nodes. The queue uses it to choose the units to try again.
 
-use reprieve_api::meta::NamespacedName;
-use reprieve_api::pod::Pod;
+use reprieve_api::{NamespacedName, Pod};
 use reprieve_engine::between_decisions::preemptible_above;
 use reprieve_engine::{NodeId, Priority};
-use reprieve_loader::build::Loaded;
+use reprieve_loader::Loaded;
 
 /// A change of the room on nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

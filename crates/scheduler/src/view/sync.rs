@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use reprieve_api::kinds::Kind;
+use reprieve_api::Kind;
 use reprieve_engine::Timestamp;
 
 use crate::action::Action;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reprieve_api::kinds::{Kind, ObjectKey};
+use reprieve_api::{Kind, ObjectKey};
 
 /// The last version of each object, including deleted ones.
 #[derive(Default)]

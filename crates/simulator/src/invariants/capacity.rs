@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use reprieve_api::kinds::Object;
-use reprieve_loader::requests::{self, Amounts};
+use reprieve_api::Object;
+use reprieve_loader::Amounts;
+use reprieve_loader::requests;
 
 use super::CheckResult;
 use crate::virtual_cluster::VirtualCluster;

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use reprieve_api::meta::NamespacedName;
-use reprieve_api::pod::Pod;
+use reprieve_api::{NamespacedName, Pod};
 use reprieve_engine::Timestamp;
 use reprieve_scheduler::UnitRef;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use reprieve_api::meta::NamespacedName;
+use reprieve_api::NamespacedName;
 use reprieve_engine::policy::Policy;
 use reprieve_scheduler::Step;
 

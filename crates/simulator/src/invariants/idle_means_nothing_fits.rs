@@ -1,6 +1,6 @@
 //! When the scheduler is idle, no pending unit fits: a new scheduler finds nothing to bind, except for units that wait for an older unit.
 
-use reprieve_api::kinds::Kind;
+use reprieve_api::Kind;
 use reprieve_scheduler::{Scheduler, StepOutcome, UnitRef, WaitReason};
 
 use super::CheckResult;

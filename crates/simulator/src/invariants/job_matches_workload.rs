@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use reprieve_api::kinds::Object;
 use reprieve_api::kueue::KueueWorkload;
-use reprieve_api::meta::NamespacedName;
+use reprieve_api::{NamespacedName, Object};
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
 use reprieve_scheduler::UnitRef;

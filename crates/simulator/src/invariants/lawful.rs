@@ -4,9 +4,8 @@
 use std::sync::Arc;
 
 use reprieve_api::answer::Answer;
-use reprieve_api::kinds::Object;
-use reprieve_api::meta::NamespacedName;
 use reprieve_api::test_file::{OutcomeName, PreemptorRef, VictimRef};
+use reprieve_api::{NamespacedName, Object};
 use reprieve_checker::Claim;
 use reprieve_engine::policy::Policy;
 use reprieve_loader::time::time;

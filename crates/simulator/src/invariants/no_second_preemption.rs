@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reprieve_api::meta::NamespacedName;
+use reprieve_api::NamespacedName;
 use reprieve_scheduler::action::{Action, PREEMPTED_FOR};
 use reprieve_scheduler::{Step, StepOutcome, UnitRef};
 

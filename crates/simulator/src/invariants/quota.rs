@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use reprieve_api::kueue::{ClusterQueue, KueueWorkload};
-use reprieve_api::object_set::ObjectSet;
-use reprieve_api::quantity;
+use reprieve_api::{ObjectSet, quantity};
 use serde_json::Value;
 
 /// The names of a flavor and of a resource.

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reprieve_api::kinds::{Kind, Object, ObjectKey};
-use reprieve_api::meta::NamespacedName;
-use reprieve_api::pod::Pod;
-use reprieve_loader::requests::{self, Amounts};
+use reprieve_api::{Kind, NamespacedName, Object, ObjectKey, Pod};
+use reprieve_loader::Amounts;
+use reprieve_loader::requests;
 use reprieve_scheduler::{Step, StepOutcome, UnitRef};
 
 use super::{CheckResult, ensure};

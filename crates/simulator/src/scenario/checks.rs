@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use reprieve_api::kinds::Kind;
-use reprieve_api::source::InputError;
+use reprieve_api::{InputError, Kind};
 use reprieve_loader::requests;
 
 use super::{Amounts, Arrivals, JobSpec, Scenario, quantities};

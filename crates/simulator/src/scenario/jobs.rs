@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use reprieve_api::meta::NamespacedName;
-use reprieve_api::pod::Pod;
+use reprieve_api::{NamespacedName, Pod};
 use reprieve_engine::Timestamp;
 
 use super::span::{Between, Spans};

@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use reprieve_api::kinds::Object;
-use reprieve_api::meta::NamespacedName;
-use reprieve_api::source::InputError;
-use reprieve_loader::queue_spec::QueueSpec;
+use reprieve_api::{InputError, NamespacedName, Object};
+use reprieve_loader::QueueSpec;
 
 use super::openb::{GPU, name, node, node_list};
 use super::{OnInvalidLine, Row, SECOND, START, SkippedLines, Text, simulation_input};

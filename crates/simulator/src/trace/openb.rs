@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use reprieve_api::kinds::Object;
-use reprieve_api::meta::NamespacedName;
-use reprieve_api::source::InputError;
-use reprieve_loader::queue_spec::QueueSpec;
+use reprieve_api::{InputError, NamespacedName, Object};
+use reprieve_loader::QueueSpec;
 use reprieve_translate::queue_tree::NeutralQueues;
 
 use super::{OnInvalidLine, Row, SECOND, START, SkippedLines, Text, simulation_input};

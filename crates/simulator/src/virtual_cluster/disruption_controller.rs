@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use reprieve_api::kinds::{Kind, Object};
+use reprieve_api::{Kind, Object};
 use reprieve_checker::selects;
 
 use crate::api::Api;

@@ -1,6 +1,6 @@
 //! Records evictions, each with its preemptor, when an action of the scheduler evicts pods.
 
-use reprieve_api::meta::NamespacedName;
+use reprieve_api::NamespacedName;
 use reprieve_scheduler::UnitRef;
 use reprieve_scheduler::action::{Action, PREEMPTED_FOR};
 

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use reprieve_api::kinds::{Kind, Object, ObjectKey};
-use reprieve_api::meta::NamespacedName;
-use reprieve_api::pod::Pod;
+use reprieve_api::{Kind, NamespacedName, Object, ObjectKey, Pod};
 use reprieve_loader::time::time;
 
 use super::VirtualCluster;

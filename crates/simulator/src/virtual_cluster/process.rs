@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reprieve_api::kinds::Kind;
+use reprieve_api::Kind;
 use reprieve_engine::Timestamp;
 use reprieve_scheduler::Scheduler;
 use reprieve_scheduler::event::Event;

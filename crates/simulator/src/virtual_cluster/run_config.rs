@@ -1,6 +1,6 @@
 //! The configuration of a run.
 
-use reprieve_api::kinds::Object;
+use reprieve_api::Object;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
 use reprieve_scheduler::Scheduler;

@@ -1,7 +1,6 @@
 //! The events on the timeline of a virtual cluster.
 
-use reprieve_api::kinds::Object;
-use reprieve_api::meta::NamespacedName;
+use reprieve_api::{NamespacedName, Object};
 use reprieve_scheduler::action::{Action, ActionId};
 use reprieve_scheduler::event::Event;
 
