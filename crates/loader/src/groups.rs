@@ -118,7 +118,7 @@ impl GroupReader<'_> {
         let group = self.group(GroupFields {
             priority: spec.priority,
             class,
-            preemption_class: preemption_class,
+            preemption_class,
             preemption_policy: spec.preemption_policy.as_deref(),
             min_count: gang.map_or(1, |gang| gang.min_count),
             evicts_whole: whole,

@@ -29,7 +29,7 @@ impl Tables {
     pub(super) fn new((loaded, builder): (Loaded, SnapshotBuilder)) -> Self {
         let (free_pods, free_workloads, applications) = (Vec::new(), Vec::new(), BTreeMap::new());
         let sizes = sizes(&builder);
-        let mut tables = Self { loaded, builder: builder, free_pods, free_workloads, applications, sizes };
+        let mut tables = Self { loaded, builder, free_pods, free_workloads, applications, sizes };
         tables.index_applications();
         tables
     }

@@ -79,7 +79,7 @@ impl WorkloadReader {
         let scopes = scopes.map(|queue| format!("ClusterQueue {}: spec.admissionScope", name(queue)));
         notes.warnings.extend(scopes.map(|field| not_evaluated(&field, 0)));
         Ok(Self {
-            tree: tree,
+            tree,
             local_queues: locals
                 .into_iter()
                 .map(|(name, queue)| (name, queue.object.spec.cluster_queue.clone()))
