@@ -1,5 +1,6 @@
-//! A group as the preemptor. The placement is taken as claimed, since the rules allow a member any node that fits; what follows from it is
-//! computed again. Not checked: whether another placement or another domain would cost less.
+//! Checks a claimed answer whose preemptor is a group. The claimed placement is checked for fit but not searched again, since the rules
+//! allow a member any node that fits; the victims of that placement are computed again. Not checked: whether another placement or another
+//! domain would cost less.
 
 use jiff::Timestamp;
 use reprieve_api::meta::NamespacedName;
@@ -16,7 +17,8 @@ use crate::obstacle::{is_unsupported, is_unsupported_group};
 use crate::occupancy::Occupancy;
 use crate::reprieve::{ReprieveResult, by_importance, reprieve, violating};
 
-/// What is wrong with an answer about a group; `None` if the group is not defined.
+/// Returns what is wrong with an answer about a group; `None` if the group is not defined or none of its pods is pending. `priority_cut` is
+/// the setting of policy Kubernetes: no victim may be above the lowest sufficient priority (docs/rules/kubernetes-groups.md#g17).
 pub fn check(
     cluster: &Cluster<'_>,
     claimed: &ClaimedAnswer<'_>,
@@ -27,6 +29,7 @@ pub fn check(
     let group = cluster.groups.get(name)?;
     let named = (0..cluster.pods.len()).filter(|&pod| cluster.pods[pod].group.as_ref() == Some(name));
     let (running, pending): (Vec<usize>, Vec<usize>) = named.partition(|&pod| cluster.pods[pod].node.is_some());
+    // A refusal names the first pending pod, even if that pod takes no part in the placement.
     let first = *pending.first()?;
     let takes_part = |&pod: &usize| {
         let pod = &cluster.pods[pod];
@@ -40,26 +43,28 @@ pub fn check(
     let preemptor = Preemptor { priority: group.priority, pods: pending, resize: false, now };
     let occupancy = Occupancy::of(cluster);
     let domains = domains(cluster, group, &running);
-    let check = GroupCheck { cluster, claimed, preemptor, group, running, domains, occupancy, priority_cut };
+    let group_check = GroupCheck { cluster, claimed, preemptor, group, running, domains, occupancy, priority_cut };
     for &(pod, _) in &claimed.placement {
-        if !check.preemptor.pods.contains(&pod) {
+        if !group_check.preemptor.pods.contains(&pod) {
             return Some(vec![Finding::NotOfThePreemptor { pod: cluster.pod_name(pod) }]);
         }
     }
     Some(match claimed.outcome {
-        OutcomeName::Schedule => check.schedule(),
-        OutcomeName::Preempt => check.preempt(),
-        OutcomeName::Wait => check.wait(),
-        OutcomeName::Unschedulable => check.unschedulable(),
+        OutcomeName::Schedule => group_check.schedule(),
+        OutcomeName::Preempt => group_check.preempt(),
+        OutcomeName::Wait => group_check.wait(),
+        OutcomeName::Unschedulable => group_check.unschedulable(),
     })
 }
 
-/// The check of an answer about one group.
+/// A claimed answer about one group, and the facts to check it. Pods, nodes and units are indices into `cluster`; a domain is a list of
+/// nodes.
 struct GroupCheck<'a> {
     cluster: &'a Cluster<'a>,
     claimed: &'a ClaimedAnswer<'a>,
     preemptor: Preemptor,
     group: &'a Group,
+    /// The bound members, terminating ones included.
     running: Vec<usize>,
     domains: Vec<Vec<usize>>,
     occupancy: Occupancy<'a>,
@@ -80,6 +85,7 @@ impl GroupCheck<'_> {
 
     fn preempt(&self) -> Vec<Finding> {
         let mut findings: Vec<Finding> = self.fits_now().into_iter().collect();
+        // The claimed placement may fit without victims even if `fits_now` cannot tell.
         if self.does_not_fit(&self.occupancy).is_none() && self.too_few().is_none() {
             findings.push(Finding::GroupFitsNow { members: self.claimed.placement.len() });
         }
@@ -104,6 +110,7 @@ impl GroupCheck<'_> {
         findings
     }
 
+    /// `Wait` is right only while an earlier preemption for the group is in progress.
     fn wait(&self) -> Vec<Finding> {
         let mut findings = self.claimed.needless_victims();
         findings.extend(self.fits_now());
@@ -112,14 +119,15 @@ impl GroupCheck<'_> {
         if self.in_progress().is_none() {
             findings.push(Finding::NothingUnderWay);
         }
-        let kept = self.preemptor.pods.iter().filter_map(|&pod| Some((pod, self.cluster.pods[pod].nominated?)));
-        findings.extend(self.claimed.wrong_nominations(&kept.collect::<Vec<_>>()));
+        let nominations = self.preemptor.pods.iter().filter_map(|&pod| Some((pod, self.cluster.pods[pod].nominated?)));
+        findings.extend(self.claimed.wrong_nominations(&nominations.collect::<Vec<_>>()));
         findings
     }
 
     fn unschedulable(&self) -> Vec<Finding> {
         let mut findings = self.claimed.needless_victims();
         findings.extend(self.claimed.wrong_nominations(&[]));
+        // Members that differ from the group are enough to refuse it (docs/rules/kubernetes-groups.md#g20).
         if self.members_differ().is_some() {
             return findings;
         }
@@ -143,7 +151,8 @@ impl GroupCheck<'_> {
         findings
     }
 
-    /// docs/rules/kubernetes-groups.md#g9: the first member that does not fit where it is placed, each checked beside those before it.
+    /// docs/rules/kubernetes-groups.md#g9: the first member that does not fit where it is placed, each checked with the earlier members
+    /// already placed.
     fn does_not_fit(&self, occupancy: &Occupancy<'_>) -> Option<Finding> {
         let mut occupancy = occupancy.clone();
         for &(pod, node) in &self.claimed.placement {
@@ -166,20 +175,21 @@ impl GroupCheck<'_> {
         (!self.is_enough(placed)).then_some(Finding::TooFewPlaced { running, placed, min_count })
     }
 
-    /// The domain of the whole placement.
+    /// The first domain that contains every node of the placement; `None` if there is no such domain.
     fn domain(&self) -> Option<&Vec<usize>> {
         let holds_all = |domain: &&Vec<usize>| self.claimed.placement.iter().all(|(_, node)| domain.contains(node));
         self.domains.iter().find(holds_all)
     }
 
-    /// The nodes of a domain that may be used if there are victims.
+    /// The nodes of a domain on which pods may be preempted: those without a lower pod of an undefined PriorityClass
+    /// (docs/rules/toleration.md#t3).
     fn usable(&self, domain: &[usize]) -> Vec<usize> {
         let known = |&node: &usize| unknown_class_on(self.cluster, &self.preemptor, node).is_none();
         domain.iter().copied().filter(known).collect()
     }
 
-    /// docs/rules/kubernetes-groups.md#g5, docs/rules/kubernetes-groups.md#g8: a member that is not placed although a node has room beside
-    /// all placed members.
+    /// docs/rules/kubernetes-groups.md#g5, docs/rules/kubernetes-groups.md#g8: a member that is not placed although it fits on a node
+    /// together with all placed members.
     fn left_out(&self, occupancy: &Occupancy<'_>, nodes: &[usize]) -> Option<Finding> {
         let mut occupancy = occupancy.clone();
         for &(member, node) in &self.claimed.placement {
@@ -193,6 +203,8 @@ impl GroupCheck<'_> {
         })
     }
 
+    /// The finding that the group fits without victims. `None` also if the members differ or constrain each other, so that first fit proves
+    /// nothing.
     fn fits_now(&self) -> Option<Finding> {
         if !first_fit_is_best(self.cluster, &self.preemptor.pods) {
             return None;
@@ -202,8 +214,8 @@ impl GroupCheck<'_> {
         Some(Finding::GroupFitsNow { members })
     }
 
-    /// docs/rules/kubernetes-groups.md#g7, docs/rules/kubernetes-groups.md#g12: terminating pods free no room for a group without a domain
-    /// or with too few members.
+    /// docs/rules/kubernetes-groups.md#g7, docs/rules/kubernetes-groups.md#g12: the preemption that is in progress for the group. `None`
+    /// if the group has no domain or too few members, so that room would not help.
     fn in_progress(&self) -> Option<Finding> {
         if self.domains.is_empty() || !self.is_enough(self.preemptor.pods.len()) {
             return None;
@@ -211,14 +223,14 @@ impl GroupCheck<'_> {
         in_progress_for_group(self.cluster, &self.preemptor)
     }
 
-    /// docs/rules/kubernetes-groups.md#g6
+    /// docs/rules/kubernetes-groups.md#g6: a member that may not preempt; the first member if the whole group may not.
     fn may_not_preempt(&self) -> Option<Finding> {
         let never = |&&pod: &&usize| !self.group.preempts || !self.cluster.pods[pod].preempts;
         let pod = self.preemptor.pods.iter().find(never)?;
         Some(Finding::MayNotPreempt { pod: self.cluster.pod_name(*pod) })
     }
 
-    /// docs/rules/kubernetes-groups.md#g20
+    /// docs/rules/kubernetes-groups.md#g20: a member whose priority or preemption policy differs from that of the group.
     fn members_differ(&self) -> Option<Finding> {
         let differs = |&&pod: &&usize| {
             let pod = &self.cluster.pods[pod];
@@ -228,12 +240,13 @@ impl GroupCheck<'_> {
         Some(Finding::MembersDiffer { pod: self.cluster.pod_name(*pod) })
     }
 
+    /// Whether putting a pod back can only take room away from the placed members.
     fn is_monotonic(&self) -> bool {
         self.claimed.placement.iter().all(|&(pod, _)| is_monotonic(&self.cluster.pods[pod]))
     }
 
     /// docs/rules/kubernetes-groups.md#g9, docs/rules/kubernetes-groups.md#g10, docs/rules/kubernetes-groups.md#g17: computes the victims
-    /// of the claimed placement again.
+    /// of the claimed placement again. Also reports a victim above the priority cut or, without the cut, a member that is left out.
     fn wrong_victims(&self, domain: &[usize]) -> Vec<Finding> {
         let mut findings = Vec::new();
         let usable = self.usable(domain);
@@ -241,8 +254,9 @@ impl GroupCheck<'_> {
         let removed = self.occupancy.without(&pods_of(self.cluster, &potential));
         let is_valid = |occupancy: &Occupancy<'_>| self.does_not_fit(occupancy).is_none();
         let ReprieveResult { victims, budgets_matter, .. } = reprieve(&removed, &potential, &is_valid);
-        // The cut places the members a second time, after the reprieve by budgets. Without such a reprieve the units above the cut are put
-        // back first anyway, so that the victims of the last placement are the same with and without the cut.
+        // With the priority cut, the members are placed a second time, after the reprieve of units that violate a budget, so that the
+        // victims may differ. If no unit violates a budget and the placed members are monotonic, the units above the cut are reprieved
+        // first anyway, and the victims of the final placement are the same with and without the cut.
         if !self.priority_cut || (!budgets_matter && self.is_monotonic()) {
             let expected = self.cluster.pod_names(&pods_of(self.cluster, &victims));
             if expected != self.cluster.pod_names(&self.claimed.victims) {
@@ -257,14 +271,14 @@ impl GroupCheck<'_> {
         findings
     }
 
-    /// A victim above the priority that is enough: taking only lower units leaves room for enough members. Units that violate a budget may
-    /// have been reprieved before the cut, and are ignored.
+    /// The claimed victim of the highest priority, if evicting only units of a lower priority already makes room for enough members. Units
+    /// that violate a budget may have been reprieved before the cut, so they are left running. A unit has at least one pod.
     fn above_the_cut(&self, usable: &[usize], potential: &[usize]) -> Option<Finding> {
         let claimed = self.claimed.units();
         let highest = claimed.into_iter().max_by_key(|&unit| self.cluster.units[unit].priority)?;
         let priority = self.cluster.units[highest].priority;
-        let guarded = violating(self.cluster, &by_importance(self.cluster, potential));
-        let lower = |unit: &usize| self.cluster.units[*unit].priority < priority && !guarded.contains_key(unit);
+        let violating = violating(self.cluster, &by_importance(self.cluster, potential));
+        let lower = |unit: &usize| self.cluster.units[*unit].priority < priority && !violating.contains_key(unit);
         let lower: Vec<usize> = potential.iter().copied().filter(lower).collect();
         let removed = self.occupancy.without(&pods_of(self.cluster, &lower));
         let enough = first_fit_is_best(self.cluster, &self.preemptor.pods)

@@ -1,4 +1,5 @@
-//! Questions of the scheduler between two decisions: whether a placement is still valid, and when a toleration ends.
+//! Answers that the scheduler needs between two decisions: whether a placement is still valid, whether a unit or a shape could fit, above
+//! which priority a pod can be preempted, and when a preemption toleration ends.
 
 use crate::domains::domains;
 use crate::fit::{Placement, Preemptor};
@@ -7,16 +8,18 @@ use crate::laws::toleration;
 use crate::place::place;
 use crate::snapshot::{BoundPod, Snapshot};
 
-/// Whether every pod of the placement would still fit without the pods in `removed`. Only nominees of a higher priority compete; quota is
-/// not checked.
+/// Whether every pod of the placement would still fit without the pods in `removed`. Room is kept for nominees of a higher priority only,
+/// and quota is not checked. The snapshot is unchanged afterwards.
 pub fn placement_still_fits(
     snapshot: &mut Snapshot,
     preemptor: &Preemptor,
     placement: &Placement,
     removed: &[PodId],
 ) -> bool {
+    // The filters keep room for nominees of the same or a higher priority. One priority higher, only the latter remain.
     let preemptor = &Preemptor { priority: Priority(preemptor.priority.0.saturating_add(1)), ..preemptor.clone() };
     let mut what_if = preemptor.what_if(snapshot);
+    // `what_if` has already removed a member that is resized in place; the other members are pending.
     for &pod in removed.iter().filter(|pod| !preemptor.members.contains(pod)) {
         what_if.remove(pod);
     }
@@ -27,7 +30,8 @@ pub fn placement_still_fits(
     })
 }
 
-/// Whether the preemptor would fit if only units of a higher priority ran. Quota is not checked.
+/// Whether the preemptor would fit if only units of a higher priority ran: units of the same or a lower priority are removed. Quota is not
+/// checked. The snapshot is unchanged afterwards.
 pub fn fits_above_lower_priorities(snapshot: &mut Snapshot, preemptor: &Preemptor) -> bool {
     let domains = domains(snapshot, preemptor);
     let mut what_if = preemptor.what_if(snapshot);
@@ -45,22 +49,24 @@ pub fn fits_above_lower_priorities(snapshot: &mut Snapshot, preemptor: &Preempto
     })
 }
 
-/// The next time at which a lower pod stops to tolerate a preemptor of this priority.
-pub fn next_toleration_end(snapshot: &Snapshot, preemptor: Priority, now: Timestamp) -> Option<Timestamp> {
+/// The next time at which a preemption toleration stops protecting a pod of a lower priority from a preemptor of this priority.
+pub fn next_toleration_end(snapshot: &Snapshot, priority: Priority, now: Timestamp) -> Option<Timestamp> {
     let shielded = snapshot.unit_ids().map(|unit| snapshot.unit(unit));
-    let shielded = shielded.filter(|unit| unit.shielded && unit.priority < preemptor);
-    shielded.flat_map(|unit| &unit.pods).filter_map(|&pod| toleration::ends(snapshot.pod(pod), preemptor, now)).min()
+    let shielded = shielded.filter(|unit| unit.shielded && unit.priority < priority);
+    shielded.flat_map(|unit| &unit.pods).filter_map(|&pod| toleration::ends(snapshot.pod(pod), priority, now)).min()
 }
 
-/// The priority above which any preemptor under policy Kubernetes may take the unit of a bound pod; `None` if a law may spare it.
+/// The priority above which any preemptor under policy Kubernetes may preempt the unit of a bound pod. `None` if the pod is in no unit, if
+/// the unit has a terminating or DaemonSet pod, or if it is shielded: a law other than that of priority may spare it.
 pub fn preemptible_above(snapshot: &Snapshot, pod: PodId) -> Option<Priority> {
     let unit = snapshot.unit(snapshot.unit_of(pod)?);
     let is_preemptible = |&pod: &PodId| snapshot.pod(pod).terminating.is_none() && !snapshot.pod(pod).daemon;
     (!unit.shielded && unit.pods.iter().all(is_preemptible)).then_some(unit.priority)
 }
 
-/// Whether a node may have room for a pod of this shape and priority, by resources alone: beside the nominees that compete and, if the pod
-/// may preempt, the pods that are not lower, else all pods.
+/// Whether the resources of a node may suffice for a pod of this shape and priority; other filters are not checked. Nominees of the same or
+/// a higher priority keep their room, also the pod itself if it is nominated to the node. Bound pods keep theirs too, except for those of a
+/// lower priority if the pod may preempt.
 pub fn may_have_room(snapshot: &Snapshot, shape: ShapeId, priority: Priority, preempts: bool, node: NodeId) -> bool {
     let remains = |bound: &&BoundPod| !preempts || bound.priority >= priority;
     let pods = snapshot.bound_pods(node).iter().filter(remains).map(|bound| bound.shape);

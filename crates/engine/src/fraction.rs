@@ -2,25 +2,26 @@
 
 use std::cmp::Ordering;
 
-/// A fraction with a non-negative numerator and a positive denominator.
+/// A non-negative fraction. The caller ensures the signs; a denominator of 0 makes a comparison wrong, or makes it panic.
 #[derive(Clone, Copy, Debug)]
 pub struct Fraction {
-    /// The numerator.
+    /// Not negative.
     pub numerator: i128,
-    /// The denominator.
+    /// Positive.
     pub denominator: i128,
 }
 
 impl Fraction {
-    /// Zero.
+    /// 0/1.
     pub const ZERO: Self = Self { numerator: 0, denominator: 1 };
 }
 
 impl Ord for Fraction {
-    /// Compares `a/b` with `c/d` by cross-multiplication or, if that overflows, by integer parts and then by the reciprocals of the
-    /// remainders.
+    /// Compares `a/b` with `c/d` by cross-multiplication or, if that overflows, by the integer parts and, while these are equal, by
+    /// the reciprocals of the fractional parts, with the two sides exchanged.
     fn cmp(&self, other: &Self) -> Ordering {
         let (mut a, mut b, mut c, mut d) = (self.numerator, self.denominator, other.numerator, other.denominator);
+        // a/b < c/d exactly when a*d < c*b
         if let (Some(own_product), Some(other_product)) = (a.checked_mul(d), c.checked_mul(b)) {
             return own_product.cmp(&other_product);
         }
@@ -44,6 +45,7 @@ impl PartialOrd for Fraction {
     }
 }
 
+/// Equal by value: 1/2 equals 2/4.
 impl PartialEq for Fraction {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()

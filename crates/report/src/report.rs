@@ -1,4 +1,5 @@
-//! Builds the report of a decision: `plan` prints the report, the scheduler keeps it for its status and its log.
+//! Builds the report of a decision: `plan`, `compare` and `demo` show it, and the simulator keeps the reports of the scheduler for its
+//! HTML page.
 
 use jiff::Timestamp;
 use reprieve_engine::explanation::Explanation;
@@ -6,7 +7,7 @@ use reprieve_engine::fit::{Preemptor, PreemptorId};
 use reprieve_engine::policy::Policy;
 use reprieve_engine::{Decision, Outcome};
 
-use crate::answer::named;
+use crate::answer;
 use crate::budget_report::Violations;
 use crate::cycle::admission;
 use crate::placement_report::Places;
@@ -20,13 +21,14 @@ use reprieve_loader::{Loaded, Question, policy_name};
 use crate::decision::{DecisionReport, ExplanationReport, LawReport, PreemptorKind, PreemptorReport, VictimReport};
 use crate::report_builder::{ReportBuilder, cost};
 
-/// Decides a question and explains the decision.
+/// Decides a question and returns the report of the decision. Deciding tries changes on the snapshot of `loaded` and undoes them.
 pub fn report(question: &Question, loaded: &mut Loaded) -> DecisionReport {
     let (decision, explanation) = question.decide_and_explain(loaded);
     explained(question, loaded, &decision, &explanation)
 }
 
-/// The report of a decision that the caller has made, with the explanation that the engine recorded.
+/// Returns the report of a decision that the caller has made. `decision` and `explanation` come from one call of
+/// [`Question::decide_and_explain`] for this question, and `loaded` has not changed since.
 pub fn explained(
     question: &Question,
     loaded: &Loaded,
@@ -34,22 +36,24 @@ pub fn explained(
     explanation: &Explanation,
 ) -> DecisionReport {
     let Decision { outcome, assignment } = decision;
-    let ask = question.ask(loaded);
+    let preemptor = question.ask(loaded);
     let builder = ReportBuilder { loaded };
-    let preemptor = builder.preemptor(&ask);
-    let explained = builder.explanation(&preemptor, &ask, outcome, explanation);
-    let violated = explained.budgets.iter().map(|budget| budget.sentence("the plan"));
+    let preemptor_report = builder.preemptor(&preemptor);
+    let common = builder.common_explanation(&preemptor, &preemptor_report, outcome, explanation);
+    let budget_warnings = common.budgets.iter().map(|budget| budget.sentence("the plan"));
     DecisionReport {
         api_version: "reprieve.dev/v1alpha1",
         kind: "Decision",
         policy: policy_name(&question.policy),
+        // A time after the year 9999 is reported as the last representable time.
         now: time(question.now).unwrap_or(Timestamp::MAX),
-        answer: named(loaded, &ask.members, outcome),
-        warnings: loaded.warnings.iter().cloned().chain(violated).collect(),
+        answer: answer::named(loaded, &preemptor.members, outcome),
+        warnings: loaded.warnings.iter().cloned().chain(budget_warnings).collect(),
         explanation: ExplanationReport {
+            // Kueue reports its queues as `quotas`; Kubernetes has no queues.
             queues: match question.policy {
                 Policy::Kubernetes(_) | Policy::Kueue(_) => Vec::new(),
-                Policy::YuniKorn | Policy::Koordinator(_) => queues(loaded, &ask.members, outcome),
+                Policy::YuniKorn | Policy::Koordinator(_) => queues(loaded, &preemptor.members, outcome),
             },
             admission: match (question.preemptor, assignment) {
                 (PreemptorId::Workload(id), Some(assignment)) => Some(admission(loaded, id, assignment)),
@@ -61,19 +65,21 @@ pub fn explained(
                 }
                 _ => Vec::new(),
             },
-            actions: planned_actions::report_actions(loaded, &question.policy, &ask, outcome),
-            ..explained
+            actions: planned_actions::report_actions(loaded, &question.policy, &preemptor, outcome),
+            ..common
         },
-        preemptor,
+        preemptor: preemptor_report,
+        // Filled by `reprieve plan --assume`.
         assumed: Vec::new(),
     }
 }
 
 impl ReportBuilder<'_> {
-    fn explanation(
+    /// The explanation without queues, admission, quotas and actions, which `explained` adds.
+    fn common_explanation(
         &self,
-        preemptor: &PreemptorReport,
-        ask: &Preemptor,
+        preemptor: &Preemptor,
+        preemptor_report: &PreemptorReport,
         outcome: &Outcome,
         explanation: &Explanation,
     ) -> ExplanationReport {
@@ -83,20 +89,21 @@ impl ReportBuilder<'_> {
             Outcome::Schedule(_) | Outcome::Unschedulable(None) => (None, None),
         };
         let violations = Violations::of(self.loaded, plan.map_or(&[], |plan| &plan.victims));
-        let violating = |victim: VictimReport, unit| VictimReport { violates: violations.by(unit), ..victim };
-        let places = Places { builder: self, chosen: plan, preemptor };
+        let with_budgets = |victim: VictimReport, unit| VictimReport { violates: violations.by(unit), ..victim };
+        let places = Places { builder: self, chosen: plan, preemptor: preemptor_report };
         ExplanationReport {
             budgets: violations.reports(),
-            summary: self.summary(preemptor, outcome, law.as_ref()),
+            summary: self.summary(preemptor_report, outcome, law.as_ref()),
             law,
             cost: plan.map(|plan| cost(&plan.cost)),
+            // Under policy Kueue the plan has a reason for each victim; under the others the explanation has the reasons.
             victims: match plan {
                 Some(plan) if !plan.reasons.is_empty() => {
-                    let own = self.own_queue(ask);
+                    let own = self.own_queue(preemptor);
                     let victims = plan.victims.iter().zip(&plan.reasons);
-                    victims.map(|(&unit, &why)| violating(self.workload_victim(own, unit, why), unit)).collect()
+                    victims.map(|(&unit, &why)| with_budgets(self.workload_victim(own, unit, why), unit)).collect()
                 }
-                _ => explanation.victims.iter().map(|reason| violating(self.victim(reason), reason.unit)).collect(),
+                _ => explanation.victims.iter().map(|reason| with_budgets(self.victim(reason), reason.unit)).collect(),
             },
             spared: explanation.spared.iter().map(|entry| self.spared(entry)).collect(),
             nodes: places.nodes(&explanation.nodes),
@@ -106,28 +113,31 @@ impl ReportBuilder<'_> {
         }
     }
 
+    /// The outcome in one sentence. A law is a named rule that refuses the preemptor or makes it wait; an obstacle is a law about the
+    /// preemptor itself, which neither free resources nor victims would change.
     fn summary(&self, preemptor: &PreemptorReport, outcome: &Outcome, law: Option<&LawReport>) -> String {
         let name = &preemptor.name;
-        let placed = |pods: usize| match preemptor.kind {
+        let members = |pods: usize| match preemptor.kind {
             PreemptorKind::PodGroup => format!(" with {pods} of {} pods", preemptor.pods.len()),
             PreemptorKind::Pod | PreemptorKind::Workload => String::new(),
         };
         match (outcome, law) {
-            (Outcome::Schedule(placement), _) => format!("{name} fits{} without preemption", placed(placement.len())),
+            (Outcome::Schedule(placement), _) => format!("{name} fits{} without preemption", members(placement.len())),
             (Outcome::Preempt(plan), _) if preemptor.kind == PreemptorKind::Workload => {
                 let nodes = if plan.placement.is_empty() { "" } else { ", with a node for every pod," };
                 let victims = count(plan.victims.len(), "workload", "workloads");
                 format!("{name} can be admitted{nodes} after evicting {victims}")
             }
             (Outcome::Preempt(plan), _) => {
-                let (placed, nodes) = (placed(plan.placement.len()), self.nodes_of(plan));
-                format!("{name} fits{placed} on {nodes} after evicting {}", count(plan.cost.pods, "pod", "pods"))
+                let (fitting, nodes) = (members(plan.placement.len()), self.nodes_of(plan));
+                format!("{name} fits{fitting} on {nodes} after evicting {}", count(plan.cost.pods, "pod", "pods"))
             }
             (Outcome::Wait(_), Some(law)) => format!("{name} waits: {}", law.text),
-            (Outcome::Unschedulable(Some(law)), Some(report)) if law.is_obstacle() => {
-                format!("{name} cannot be scheduled: {}", report.text)
+            (Outcome::Unschedulable(Some(engine_law)), Some(law)) if engine_law.is_obstacle() => {
+                format!("{name} cannot be scheduled: {}", law.text)
             }
             (Outcome::Unschedulable(_), Some(law)) => format!("{name} may not preempt: {}", law.text),
+            // Only `Unschedulable(None)`: `common_explanation` passes the law of the others.
             (Outcome::Wait(_) | Outcome::Unschedulable(_), None) => {
                 format!("no set of victims that the policy allows makes {name} fit")
             }

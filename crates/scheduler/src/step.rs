@@ -1,4 +1,4 @@
-//! The result of one step of the scheduler: the unit that was decided, the outcome, and the actions to carry out.
+//! The result of one step of the scheduler: the unit that the step decided about, the outcome, and the actions to carry out.
 
 use reprieve_api::NamespacedName;
 use reprieve_report::decision::DecisionReport;
@@ -10,20 +10,22 @@ use crate::wait_reason::WaitReason;
 /// The result of [`Scheduler::step`](crate::Scheduler::step).
 #[derive(Debug)]
 pub struct Step {
-    /// The unit that was decided; `None` in a step without a decision.
+    /// The unit that the step decided about: a pod, a gang or a workload. `None` in a step without a decision.
     pub unit: Option<UnitRef>,
     /// The outcome for the unit.
     pub outcome: StepOutcome,
-    /// The actions to carry out; they may be carried out in parallel.
+    /// The actions to carry out, in parallel if possible. The caller reports the result of each with its id, as
+    /// [`Event::ActionCompleted`](crate::event::Event::ActionCompleted).
     pub actions: Vec<(ActionId, Action)>,
-    /// The explanation of a preemption, from a scheduler that explains preemptions.
+    /// The explanation of the decision to preempt, if the scheduler is set to explain preemptions; with both `MarkVictims` and `Evict`.
     pub report: Option<Box<DecisionReport>>,
-    /// The decision as a file, from a scheduler that records decisions.
+    /// The decision as a PreemptionTest file, if the scheduler is set to record decisions.
     pub record: Option<RecordedDecision>,
-    /// The number of victims whose PodDisruptionBudget allows no more disruptions.
+    /// The number of victim pods whose eviction violates a PodDisruptionBudget; 0 for a workload.
     pub violations: usize,
 }
 
+/// A step with only an outcome; the caller adds the unit and the actions.
 impl From<StepOutcome> for Step {
     fn from(outcome: StepOutcome) -> Self {
         Self { unit: None, outcome, actions: Vec::new(), report: None, record: None, violations: 0 }
@@ -33,28 +35,29 @@ impl From<StepOutcome> for Step {
 /// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepOutcome {
-    /// The step decided nothing: it writes conditions, removes marks or advances Jobs.
+    /// The step decided nothing: its actions write conditions, remove the marks of victims, or start and suspend Jobs.
     Housekeeping,
-    /// The pods of the unit are bound, or the workload is admitted.
+    /// The actions bind the pods of the unit, or admit the workload.
     Bind {
         /// Each pod with its node; empty for a workload.
         placement: Vec<(NamespacedName, String)>,
     },
-    /// A preemption is planned: nodes are nominated and victims are marked. No victim is evicted yet.
+    /// A preemption by pods is planned: the actions nominate nodes and mark the victims. No victim is evicted yet. Workloads are evicted
+    /// without this step.
     MarkVictims {
         /// Each pod of the unit with its node.
         placement: Vec<(NamespacedName, String)>,
         /// The pods to be evicted.
         victims: Vec<NamespacedName>,
     },
-    /// All marks are in the API and the decision is still the same: the victims are evicted.
+    /// The API server has all marks, and the decision is still the same: the actions evict the victims.
     Evict {
         /// Each pod of the unit with its node; empty for a workload.
         placement: Vec<(NamespacedName, String)>,
-        /// The evicted pods or workloads.
+        /// The pods or workloads to be evicted.
         victims: Vec<NamespacedName>,
     },
-    /// The unit waits for something that is expected to happen.
+    /// The unit waits for an event that is expected without a change of the cluster by others, such as the end of its victims.
     Wait {
         /// The reason as a value.
         reason: WaitReason,
@@ -63,7 +66,7 @@ pub enum StepOutcome {
     },
     /// The unit cannot be scheduled unless the cluster changes.
     Unschedulable {
-        /// The reason as a value.
+        /// The reason as a value; a [`WaitReason`] is any reason for which a unit stays pending.
         reason: WaitReason,
         /// The reason as a sentence.
         why: String,
@@ -73,7 +76,7 @@ pub enum StepOutcome {
 /// A decision as a PreemptionTest file.
 #[derive(Clone, Debug)]
 pub struct RecordedDecision {
-    /// Time, namespace and name of the preemptor, usable as a file name.
+    /// The time of the decision, and namespace and name of the preemptor: a file name without extension.
     pub name: String,
     /// The content of the file.
     pub text: String,

@@ -1,11 +1,14 @@
-//! Simulates a cluster in virtual time around the scheduler that also runs real clusters: jobs arrive, are preempted, and faults are injected.
+//! Simulates a cluster in virtual time around the scheduler of `reprieve run`: jobs arrive and are preempted, and faults are injected.
 //!
-//! `reprieve simulate` runs a [`scenario`] or a [`trace`] under each policy and compares the [`summary`] of each [`run`]; with `--check` it runs
-//! a [`campaign`] of random clusters and checks the [`invariants`] after every step. The same setup and seed give the same run, to the byte,
-//! on every machine.
+//! `reprieve simulate` reads a [`scenario`] or a [`trace`] as [`input`], simulates it once under each chosen policy, and compares the
+//! [`summary`] of each [`run`]. With `--check` it runs a [`campaign`] of random clusters, checks the [`invariants`] after every step of the
+//! scheduler, and uses [`shrink`] to minimize a violation. The same input and seed give the same results, byte for byte, on every machine.
+//!
+//! [`faults`] defines the kinds of faults, and `fault_injector` draws them. A [`submission`] is a job as it is submitted; `job` is its
+//! state in the simulation. [`virtual_cluster`] connects all parts.
 
 #![warn(missing_docs)]
-#![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same seed, same run, on every machine")]
+#![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "clocks, files and hash maps make runs differ")]
 
 mod api;
 pub mod campaign;

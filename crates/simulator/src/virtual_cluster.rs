@@ -321,7 +321,7 @@ impl VirtualCluster {
         let result = self.api.carry_out(action, self.timeline.now());
         let succeeded = matches!(result, ActionResult::Ok { .. });
         if succeeded {
-            self.count_evictions(action);
+            self.record_action(action);
         }
         if self.faults.draw_fault(Fault::LostAnswer, about).is_some() {
             return ActionResult::Unknown;

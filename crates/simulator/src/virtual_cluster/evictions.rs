@@ -1,4 +1,4 @@
-//! Records evictions, each with its preemptor, when an action of the scheduler evicts pods.
+//! Records the evictions, each with its preemptor, and the admissions among the actions that the API server has carried out.
 
 use reprieve_api::NamespacedName;
 use reprieve_scheduler::UnitRef;
@@ -8,27 +8,32 @@ use super::VirtualCluster;
 use crate::run::Eviction;
 
 impl VirtualCluster {
-    /// Records the pods that an action evicts. The pods of a workload are then deleted by the Job controller.
-    pub(super) fn count_evictions(&mut self, action: &Action) {
+    /// Records the pods that a successful action evicted, or counts the admission of a workload. The Job controller deletes the pods of an
+    /// evicted workload later.
+    pub(super) fn record_action(&mut self, action: &Action) {
         match action {
-            Action::Evict { pod } | Action::SoftEvict { pod, .. } => self.pod_evicted(&pod.name, &pod.uid),
+            Action::Evict { pod } | Action::SoftEvict { pod, .. } => self.record_pod(&pod.name, &pod.uid),
             Action::Admit { workload, .. } => *self.process.admissions.entry(workload.uid.clone()).or_default() += 1,
-            Action::EvictWorkload { workload, preemptor, .. } => self.workload_evicted(&workload.name, preemptor),
+            Action::EvictWorkload { workload, preemptor, .. } => self.record_workload(&workload.name, preemptor),
             _ => {}
         }
     }
 
-    /// Records the eviction of a pod, and whether its preemptor was preempted before.
-    fn pod_evicted(&mut self, name: &NamespacedName, uid: &str) {
+    /// Records the eviction of a pod, and whether the eviction is second-order: whether its preemptor had itself been preempted before. The
+    /// preemptor is read from the annotation of the evicted pod, which still exists while it terminates; without the annotation it is
+    /// empty.
+    fn record_pod(&mut self, name: &NamespacedName, uid: &str) {
+        // A soft eviction that the scheduler repeats after a lost response succeeds again, and counts once.
         if !self.statistics.evicted.insert(uid.to_owned()) {
             return;
         }
         let annotations = self.api.pod(name).and_then(|pod| pod.metadata.annotations.as_ref());
         let preemptor = annotations.and_then(|annotations| annotations.get(PREEMPTED_FOR)).cloned();
         let preemptor = preemptor.unwrap_or_default();
-        let preempting = UnitRef::parse(&preemptor).and_then(|unit| self.jobs.part_of(&self.api, &unit));
-        let second_order = preempting.is_some_and(|(job, part)| self.jobs.jobs[job].parts[part].was_preempted);
-        let preemptor_job = preempting.map(|(job, _)| self.jobs.jobs[job].submission.name.to_string());
+        let preemptor_part = UnitRef::parse(&preemptor).and_then(|unit| self.jobs.part_of(&self.api, &unit));
+        let second_order = preemptor_part.is_some_and(|(job, part)| self.jobs.jobs[job].parts[part].was_preempted);
+        let preemptor_job = preemptor_part.map(|(job, _)| self.jobs.jobs[job].submission.name.to_string());
+        // Jobs create all pods, so that a pod of the API server has an owner.
         let Some((job, part)) = self.jobs.owner(name) else { return };
         job.evictions += 1;
         job.parts[part].was_preempted = true;
@@ -36,16 +41,18 @@ impl VirtualCluster {
         self.statistics.run.evictions.push(Eviction { at, pod, job, preemptor, preemptor_job, second_order });
     }
 
-    /// Records the eviction of all pods of a workload.
-    fn workload_evicted(&mut self, workload: &NamespacedName, preemptor: &NamespacedName) {
-        let preempting = self.jobs.of_workload(&self.api, preemptor).map(|job| &self.jobs.jobs[job]);
-        let second_order = preempting.is_some_and(|job| job.parts.iter().any(|part| part.was_preempted));
-        let preemptor_job = preempting.map(|job| job.submission.name.to_string());
+    /// Records the eviction of a workload, as an eviction of each of its pods, whether bound, pending or finished. The eviction is
+    /// second-order if any part of the preemptor's job was preempted before: a workload comprises all parts of its job. The API server
+    /// rejects a repeated request because the version of the workload has changed, so that each eviction is recorded once.
+    fn record_workload(&mut self, workload: &NamespacedName, preemptor: &NamespacedName) {
+        let preemptor_as_job = self.jobs.of_workload(&self.api, preemptor).map(|job| &self.jobs.jobs[job]);
+        let second_order = preemptor_as_job.is_some_and(|job| job.parts.iter().any(|part| part.was_preempted));
+        let preemptor_job = preemptor_as_job.map(|job| job.submission.name.to_string());
         let Some(job) = self.jobs.of_workload(&self.api, workload) else { return };
         let job = &mut self.jobs.jobs[job];
         for part in &mut job.parts {
             part.was_preempted = true;
-            job.evictions += u32::try_from(part.pods.len()).expect("a part has few pods");
+            job.evictions += u32::try_from(part.pods.len()).expect("a part has fewer than 2^32 pods");
             self.statistics.run.evictions.extend(part.pods.keys().map(|pod| Eviction {
                 at: self.timeline.now().0,
                 pod: pod.to_string(),
