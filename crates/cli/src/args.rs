@@ -68,7 +68,7 @@ impl QuestionArgs {
 
     /// Invalid objects are errors in files and warnings in a live cluster.
     pub fn strictness(&self) -> OnInvalid {
-        if self.filename.is_empty() { OnInvalid::Live } else { OnInvalid::Files }
+        if self.filename.is_empty() { OnInvalid::Quarantine } else { OnInvalid::RejectExceptMissingNode }
     }
 
     /// Refuses files without the objects that the policy needs (any policy, if none is given), and warns about others that are missing. A

@@ -58,7 +58,7 @@ fn one_decision() -> Result<(), Error> {
     let preemptor = PreemptorRef { kind: "PodGroup".into(), namespace: "ml".into(), name: "incident".into() };
     let now = Some("2026-01-05T09:00:00Z".to_owned());
     let spec = TestSpec { now, profile: Profile::default(), preemptor, expect: None };
-    let mut loaded = load(&objects, OnInvalid::Test)?;
+    let mut loaded = load(&objects, OnInvalid::Reject)?;
     let question = Question::new(&spec, &loaded)?;
     let (decision, explanation) = question.decide_and_explain(&mut loaded);
     let report = explained(&question, &loaded, &decision, &explanation);

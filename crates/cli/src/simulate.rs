@@ -10,7 +10,7 @@ use reprieve_api::InputError;
 use reprieve_api::test_file::Profile;
 use reprieve_loader::policy::policy;
 use reprieve_simulator::input::SimulationInput;
-use reprieve_simulator::scenario::{Scenario, moment};
+use reprieve_simulator::scenario::{Scenario, parse_time_or_offset};
 use reprieve_simulator::trace::{self, OnInvalidLine, SkippedLines, Text};
 
 use self::args::Format;
@@ -33,7 +33,7 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Error> {
     let (mut input, profiles, skipped) = read(args)?;
     if let Some(until) = &args.until {
         let wrong = |problem: String| Error::Usage(format!("--until {until}: {problem}"));
-        input.end = moment(until, input.start).map_err(wrong)?;
+        input.end = parse_time_or_offset(until, input.start).map_err(wrong)?;
         if input.end <= input.start {
             return Err(wrong("is not after the start; write a later time, for example 24h".to_owned()));
         }

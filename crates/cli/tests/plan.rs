@@ -71,7 +71,7 @@ fn every_recorded_case_decides_as_it_did() {
         let spec = test.expect("a case is a test").object.spec.clone();
         let policy = policy(&spec.profile).expect("a case has a policy");
         let scheduler_name = spec.profile.scheduler_name.as_deref();
-        let mut loaded = load_as(&objects, OnInvalid::Test, &policy, scheduler_name).expect("a case can be loaded");
+        let mut loaded = load_as(&objects, OnInvalid::Reject, &policy, scheduler_name).expect("a case can be loaded");
         let question = Question::new(&spec, &loaded).expect("a case asks something");
         let answer = answer(&question, &mut loaded);
         let text = record(&objects, |pod| loaded.names.pod_id(pod).is_some(), &spec, &answer, &[])

@@ -62,7 +62,7 @@ fn complaints(text: &str) -> Result<Vec<String>, InputError> {
     let spec = test.expect("the first document is the test").object.spec.clone();
     let policy = policy(&spec.profile)?;
     let Policy::Kubernetes(settings) = policy else { panic!("the cases are for policy Kubernetes") };
-    let mut loaded = load_for(&objects, OnInvalid::Test, &policy)?;
+    let mut loaded = load_for(&objects, OnInvalid::Reject, &policy)?;
     let answer = answer(&Question::new(&spec, &loaded)?, &mut loaded);
     let claim = Claim {
         objects: &objects,

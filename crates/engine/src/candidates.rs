@@ -43,7 +43,12 @@ pub(crate) fn candidates<R: Recorder>(
 }
 
 /// The law that spares all pods on the node.
-pub fn closed<R: Recorder>(snapshot: &Snapshot, preemptor: &Preemptor, node: NodeId, recorder: &mut R) -> Option<Law> {
+pub fn node_law<R: Recorder>(
+    snapshot: &Snapshot,
+    preemptor: &Preemptor,
+    node: NodeId,
+    recorder: &mut R,
+) -> Option<Law> {
     let law = unknown_class::closes(snapshot, preemptor, node)?;
     if let Law::UnknownPriorityClass { pod } = law
         && let Some(unit) = snapshot.unit_of(pod)

@@ -146,12 +146,12 @@ impl SnapshotBuilder {
                     let rank = nth_rank(pods.len());
                     pods.push((name, Pod { rank, ..pod }));
                 }
-                Err(error) if on_invalid != OnInvalid::Live => return Err(error),
+                Err(error) if on_invalid != OnInvalid::Quarantine => return Err(error),
                 Err(error) => self.warnings.push(format!("{error}; the pod is ignored")),
                 Ok(None) => {
                     let node = sourced.object.node_name.clone().unwrap_or_default();
                     let problem = format!("node {node:?} is not in the input; add the node, or remove the pod");
-                    if on_invalid == OnInvalid::Test {
+                    if on_invalid == OnInvalid::Reject {
                         return Err(sourced.locate(InputError::new(problem).field("spec.nodeName")));
                     }
                     self.warnings.push(format!(

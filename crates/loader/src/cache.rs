@@ -66,7 +66,7 @@ struct Quarantine {
 impl Default for SnapshotCache {
     fn default() -> Self {
         let policy = Policy::Kubernetes(Kubernetes::default());
-        let built = build_for(&ObjectSet::default(), OnInvalid::Live, &policy, None);
+        let built = build_for(&ObjectSet::default(), OnInvalid::Quarantine, &policy, None);
         Self {
             objects: BTreeMap::new(),
             last_good: BTreeMap::new(),
@@ -199,7 +199,7 @@ impl SnapshotCache {
     }
 
     fn build(&self, others: &BTreeMap<ObjectKey, Object>) -> Result<(Loaded, SnapshotBuilder), InputError> {
-        build_for(&self.objects(others), OnInvalid::Live, &self.policy, self.scheduler_name.as_deref())
+        build_for(&self.objects(others), OnInvalid::Quarantine, &self.policy, self.scheduler_name.as_deref())
     }
 
     /// Ends the quarantine of workloads that a change may have made valid: the changed workload itself, or all workloads if an object

@@ -4,9 +4,9 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnInvalid {
     /// Both are errors, because a PreemptionTest contains only objects that matter to it.
-    Test,
+    Reject,
     /// Only a missing node is a warning, because files from a cluster may have been written at different times.
-    Files,
+    RejectExceptMissingNode,
     /// Both are warnings, because one object must not stop the scheduler of a cluster.
-    Live,
+    Quarantine,
 }

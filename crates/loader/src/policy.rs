@@ -51,7 +51,7 @@ impl Question {
     }
 
     /// Returns the preemptor with its pods and requirements.
-    pub fn ask(&self, loaded: &Loaded) -> Preemptor {
+    pub fn preemptor(&self, loaded: &Loaded) -> Preemptor {
         self.policy.preemptor(&loaded.snapshot, self.preemptor)
     }
 }

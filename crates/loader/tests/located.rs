@@ -10,7 +10,7 @@ fn error(text: &str) -> String {
     for document in documents("cluster.yaml", text) {
         document.read(&mut objects).expect("valid YAML");
     }
-    load(&objects, OnInvalid::Files).expect_err("an invalid object").to_string()
+    load(&objects, OnInvalid::RejectExceptMissingNode).expect_err("an invalid object").to_string()
 }
 
 #[test]

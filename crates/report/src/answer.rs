@@ -11,7 +11,7 @@ use reprieve_loader::{Loaded, Question};
 /// Decides a question and returns the outcome with names.
 pub fn answer(question: &Question, loaded: &mut Loaded) -> Answer {
     let outcome = question.decide(loaded);
-    named(loaded, &question.ask(loaded).members, &outcome)
+    named(loaded, &question.preemptor(loaded).members, &outcome)
 }
 
 /// Converts an outcome for a preemptor with these members.

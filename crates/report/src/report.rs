@@ -36,7 +36,7 @@ pub fn explained(
     explanation: &Explanation,
 ) -> DecisionReport {
     let Decision { outcome, assignment } = decision;
-    let preemptor = question.ask(loaded);
+    let preemptor = question.preemptor(loaded);
     let builder = ReportBuilder { loaded };
     let preemptor_report = builder.preemptor(&preemptor);
     let common = builder.common_explanation(&preemptor, &preemptor_report, outcome, explanation);

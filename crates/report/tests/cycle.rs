@@ -70,7 +70,7 @@ impl World {
         for document in documents("synthetic", &self.0) {
             document.read(&mut objects).expect("valid document");
         }
-        let loaded = load_for(&objects, OnInvalid::Test, &Policy::Kueue(policy)).expect("valid objects");
+        let loaded = load_for(&objects, OnInvalid::Reject, &Policy::Kueue(policy)).expect("valid objects");
         cycle_report(&loaded, &policy, now())
     }
 

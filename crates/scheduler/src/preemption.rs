@@ -110,7 +110,7 @@ impl Preemptions {
         if self.bugs.has(Bug::SecondRound) {
             return false;
         }
-        let ask = question.ask(view.loaded());
+        let ask = question.preemptor(view.loaded());
         let Loaded { snapshot, names, .. } = view.loaded();
         // Pods of a Koordinator gang beyond its minimum are no reason for a second preemption.
         let job = ask.members.first().and_then(|&pod| snapshot.pod(pod).job).map(|job| snapshot.job(job));
@@ -158,7 +158,7 @@ impl Preemption<'_> {
     }
 
     /// Evicts the marked victims that are in a broken group: a group that is evicted as a whole, and part of which is evicted already.
-    pub fn finish_marked(&self) -> Vec<Request> {
+    pub fn evict_rest_of_broken_gangs(&self) -> Vec<Request> {
         let broken = self.marked().filter(|victim| is_of_broken_group(victim, self.view)).cloned().collect();
         self.evict_broken(broken)
     }

@@ -107,7 +107,7 @@ impl Scheduler {
 
     /// A pod, PodGroup, Workload or Job as the API last reported it.
     pub fn observed(&self, kind: Kind, name: &NamespacedName) -> Option<Object> {
-        self.view.known(kind, name)
+        self.view.observed_object(kind, name)
     }
 
     /// The next step; `None` if there is nothing to do until the next event.
@@ -283,7 +283,7 @@ impl Scheduler {
         });
         // 2. Whether younger units wait for this one. Room does not help a unit with an obstacle, so no room is kept for it.
         let is_obstacle = law.is_some_and(Law::is_obstacle);
-        let ask = question.ask(self.view.loaded());
+        let ask = question.preemptor(self.view.loaded());
         let tolerated = next_toleration_end(&self.view.loaded().snapshot, ask.priority, now);
         let until = tolerated.into_iter().chain(self.queue.starvation_check_at(unit, now)).min();
         if is_obstacle {
@@ -342,7 +342,7 @@ impl Scheduler {
     /// Sends the actions of the next phase of a preemption.
     fn preempt(&mut self, unit: &UnitRef, question: &Question, plan: &Plan, now: Timestamp) -> StepOutcome {
         let (loaded, policy) = (self.view.loaded(), self.view.policy());
-        let planned = planned_actions(loaded, policy, &question.ask(loaded), plan);
+        let planned = planned_actions(loaded, policy, &question.preemptor(loaded), plan);
         let (placement, victims) = (self.view.named(&plan.placement), victims(&planned).cloned().collect());
         let (phase, requests) = self.preemption(unit, now).advance(&planned);
         self.send_all(requests, now);
@@ -374,7 +374,7 @@ impl Scheduler {
     }
 
     fn evict_rest_of_broken_gangs(&mut self, unit: &UnitRef, now: Timestamp) {
-        let evictions = self.preemption(unit, now).finish_marked();
+        let evictions = self.preemption(unit, now).evict_rest_of_broken_gangs();
         self.send_all(evictions, now);
     }
 

@@ -114,7 +114,7 @@ impl ClusterView {
     }
 
     /// A pod, PodGroup, workload or Job as the API last reported it.
-    pub fn known(&self, kind: Kind, name: &NamespacedName) -> Option<Object> {
+    pub fn observed_object(&self, kind: Kind, name: &NamespacedName) -> Option<Object> {
         match kind {
             Kind::Pod => self.pods.get(name).map(|pod| Object::Pod(Arc::clone(pod))),
             Kind::PodGroup => self.live.get(&ObjectKey::new(kind, name.clone())).cloned(),
@@ -129,7 +129,7 @@ impl ClusterView {
 
     /// The target of an action that does not depend on the version of the object.
     pub fn target_as_known(&self, key: &ObjectKey) -> Option<Target> {
-        let object = self.known(key.kind, &key.name)?;
+        let object = self.observed_object(key.kind, &key.name)?;
         let version = object.version().max(self.assumed.version(key));
         Some(Target { name: key.name.clone(), uid: object.uid().to_owned(), version })
     }
@@ -275,7 +275,7 @@ impl ClusterView {
     /// Notes that an action succeeded and produced this version of the object.
     pub fn succeeded(&mut self, id: ActionId, key: &ObjectKey, version: u64) {
         self.assumed.succeeded(id, key, version);
-        if let Some(known) = self.known(key.kind, &key.name) {
+        if let Some(known) = self.observed_object(key.kind, &key.name) {
             self.assumed.seen(key, known.uid(), known.version());
         }
     }

@@ -130,7 +130,7 @@ impl Api {
     }
 
     /// Executes an action.
-    pub fn carry_out(&mut self, action: &Action, now: Timestamp) -> ActionResult {
+    pub fn apply(&mut self, action: &Action, now: Timestamp) -> ActionResult {
         match action {
             Action::GetObject { key } => match self.objects.get(key) {
                 Some(object) => ActionResult::Read(object.clone()),

@@ -242,7 +242,7 @@ impl Scenario {
 }
 
 /// A time, written as a duration after the start or in RFC 3339.
-pub fn moment(text: &str, start: Timestamp) -> Result<Timestamp, String> {
+pub fn parse_time_or_offset(text: &str, start: Timestamp) -> Result<Timestamp, String> {
     if let Ok(span) = Span::parse(text) {
         return Ok(start.plus_micros(span.0));
     }
@@ -255,7 +255,7 @@ pub fn moment(text: &str, start: Timestamp) -> Result<Timestamp, String> {
 fn times(spec: &ScenarioSpec) -> Result<(Timestamp, Timestamp), InputError> {
     let start = parse_time(spec.start.as_deref().unwrap_or(START)).map_err(|error| error.field("spec.start"))?;
     let start = timestamp(start);
-    let end = moment(&spec.end, start).map_err(|problem| InputError::new(problem).field("spec.end"))?;
+    let end = parse_time_or_offset(&spec.end, start).map_err(|problem| InputError::new(problem).field("spec.end"))?;
     if end <= start {
         let problem = format!("{:?} is not after the start; write a later time, or a duration as in 24h", spec.end);
         return Err(InputError::new(problem).field("spec.end"));

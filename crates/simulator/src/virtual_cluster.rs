@@ -299,7 +299,7 @@ impl VirtualCluster {
         let about = self.faults.about(|| about(action));
         let result = match self.refusal(&about) {
             Some(refusal) => refusal,
-            None => self.carry_out(incarnation, action, &about),
+            None => self.send_to_api(incarnation, action, &about),
         };
         let delay = if matches!(result, ActionResult::Unknown) { TIMEOUT_MICROS } else { LATENCY_MICROS };
         let response = SimEvent::Deliver(incarnation, Event::ActionCompleted { action: id, result });
@@ -317,8 +317,8 @@ impl VirtualCluster {
     }
 
     /// Executes a request; the response may be lost.
-    fn carry_out(&mut self, incarnation: u64, action: &Action, about: &str) -> ActionResult {
-        let result = self.api.carry_out(action, self.timeline.now());
+    fn send_to_api(&mut self, incarnation: u64, action: &Action, about: &str) -> ActionResult {
+        let result = self.api.apply(action, self.timeline.now());
         let succeeded = matches!(result, ActionResult::Ok { .. });
         if succeeded {
             self.record_action(action);

@@ -59,7 +59,7 @@ fn snapshots(criterion: &mut Criterion) {
     group.sample_size(10);
     let scenario = scale::pod(1000, 10);
     group.bench_function("load-objects-1000x10", |bencher| {
-        let load = |objects: &_| load(objects, OnInvalid::Test).expect("the scenario's objects are sound");
+        let load = |objects: &_| load(objects, OnInvalid::Reject).expect("the scenario's objects are sound");
         bencher.iter_batched(|| &scenario.objects, |objects| black_box(load(objects)), BatchSize::PerIteration);
     });
     group.finish();

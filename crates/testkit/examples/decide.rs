@@ -49,7 +49,7 @@ fn decide(path: &Path) -> Result<Value, String> {
         test = test.or(read.map(|sourced| sourced.object));
     }
     let test = test.ok_or("there is no PreemptionTest in it")?;
-    let mut loaded = load(&objects, OnInvalid::Test).map_err(|error| error.to_string())?;
+    let mut loaded = load(&objects, OnInvalid::Reject).map_err(|error| error.to_string())?;
     let question = Question::new(&test.spec, &loaded).map_err(|error| error.to_string())?;
     let answer = answer(&question, &mut loaded);
     let victim = |victim: &VictimRef| match &victim.workload {

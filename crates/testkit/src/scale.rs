@@ -49,7 +49,7 @@ pub struct Scenario {
 impl Scenario {
     /// The snapshot and the question.
     pub fn load(&self) -> (Loaded, Question) {
-        let loaded = load(&self.objects, OnInvalid::Test).expect("the scenario's objects are sound");
+        let loaded = load(&self.objects, OnInvalid::Reject).expect("the scenario's objects are sound");
         let question = self.question(&loaded);
         (loaded, question)
     }
@@ -391,7 +391,7 @@ mod tests {
             for text in [scenario.json(), scenario.yaml()] {
                 let objects = read(&text);
                 assert_eq!(objects.len(), scenario.objects.len());
-                assert_eq!(load(&objects, OnInvalid::Test).unwrap().snapshot, snapshot);
+                assert_eq!(load(&objects, OnInvalid::Reject).unwrap().snapshot, snapshot);
             }
         }
     }

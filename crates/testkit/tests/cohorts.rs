@@ -48,7 +48,7 @@ impl Case {
     }
 
     fn load(&self) -> (Loaded, Question) {
-        let loaded = load(&self.objects, OnInvalid::Test).unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        let loaded = load(&self.objects, OnInvalid::Reject).unwrap_or_else(|error| panic!("{}: {error}", self.name));
         let question = Question::new(&self.spec, &loaded).expect("the preemptor exists");
         (loaded, question)
     }

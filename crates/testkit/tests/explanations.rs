@@ -103,7 +103,7 @@ fn check(name: &str, text: &str) -> Removed {
 impl Case<'_> {
     fn load(&self, objects: &ObjectSet) -> (Loaded, Question) {
         let policy = policy(&self.spec.profile).expect("the profile is valid");
-        let loaded = load_for(objects, OnInvalid::Test, &policy);
+        let loaded = load_for(objects, OnInvalid::Reject, &policy);
         let loaded = loaded.unwrap_or_else(|error| panic!("{}: {error}", self.name));
         let question = Question::new(&self.spec, &loaded).unwrap_or_else(|error| panic!("{}: {error}", self.name));
         (loaded, question)
@@ -115,7 +115,7 @@ impl Case<'_> {
             Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_) => &[],
         };
         let victims: BTreeSet<UnitId> = victims.iter().copied().collect();
-        let members = question.ask(loaded).members;
+        let members = question.preemptor(loaded).members;
         let is_preemptor = |unit: &UnitId| loaded.snapshot.unit(*unit).pods.iter().any(|pod| members.contains(pod));
         let mut accounted: Vec<UnitId> = why.spared.iter().map(|entry| entry.unit).chain(victims).collect();
         accounted.sort_unstable();
@@ -149,10 +149,10 @@ impl Case<'_> {
         });
         rest.kueue_workloads
             .retain(|workload| !workloads.contains(&NamespacedName::from_meta(&workload.object.metadata)));
-        let answer = named(loaded, &question.ask(loaded).members, outcome);
+        let answer = named(loaded, &question.preemptor(loaded).members, outcome);
         let (mut smaller, question) = self.load(&rest);
         let outcome = question.decide(&mut smaller);
-        let again = named(&smaller, &question.ask(&smaller).members, &outcome);
+        let again = named(&smaller, &question.preemptor(&smaller).members, &outcome);
         assert_eq!(again, answer, "{}: without {node_names:?}, {pods:?} and {workloads:?}", self.name);
         (nodes.len(), units.len())
     }

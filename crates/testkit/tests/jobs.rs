@@ -70,12 +70,12 @@ struct Decided {
 impl Decided {
     fn new(seed: u64, spec: TestSpec, objects: ObjectSet) -> Self {
         let policy = policy(&spec.profile).expect("the profile is valid");
-        let loaded = load_for(&objects, OnInvalid::Test, &policy);
+        let loaded = load_for(&objects, OnInvalid::Reject, &policy);
         let mut loaded = loaded.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let question = Question::new(&spec, &loaded).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let before = loaded.snapshot.clone();
         let outcome = question.decide(&mut loaded);
-        let answer = named(&loaded, &question.ask(&loaded).members, &outcome);
+        let answer = named(&loaded, &question.preemptor(&loaded).members, &outcome);
         Self { seed, spec, objects, loaded, question, before, outcome, answer }
     }
 

@@ -165,7 +165,7 @@ impl World {
         let profile = Profile { args, ..Profile::of_policy("Kueue") };
         let spec = TestSpec { now: None, profile, preemptor, expect: None };
         let policy: Policy = reprieve_loader::policy::policy(&spec.profile).expect("it is a policy");
-        let loaded = load_for(&objects, OnInvalid::Test, &policy).expect("it can be loaded");
+        let loaded = load_for(&objects, OnInvalid::Reject, &policy).expect("it can be loaded");
         let question = Question::new(&spec, &loaded).expect("it is a question");
         (loaded, question)
     }

@@ -83,7 +83,7 @@ fn answer(objects: &[Value]) -> String {
     for document in documents("random", &text.join("---\n")) {
         test = test.or(document.read(&mut objects).expect("it can be read"));
     }
-    let mut loaded = load(&objects, OnInvalid::Test).expect("it can be loaded");
+    let mut loaded = load(&objects, OnInvalid::Reject).expect("it can be loaded");
     let question =
         Question::new(&test.expect("it begins with a test").object.spec, &loaded).expect("it asks something");
     format!("{:?}", reprieve_report::answer::answer(&question, &mut loaded))

@@ -95,7 +95,7 @@ struct Decided {
 impl Decided {
     fn new(seed: u64, text: &str) -> Self {
         let (spec, objects) = read(text);
-        let mut loaded = load(&objects, OnInvalid::Test).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let mut loaded = load(&objects, OnInvalid::Reject).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let question = Question::new(&spec, &loaded).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let before = loaded.snapshot.clone();
         let outcome = question.decide(&mut loaded);
@@ -217,7 +217,7 @@ impl Decided {
         let gone: Vec<&NamespacedName> = pods.map(|&pod| names.pod(pod)).collect();
         let mut objects = self.objects.clone();
         objects.pods.retain(|pod| !gone.contains(&&NamespacedName::from_meta(&pod.object.metadata)));
-        let mut loaded = load(&objects, OnInvalid::Test).expect("the whole cluster loads, so a part of it does");
+        let mut loaded = load(&objects, OnInvalid::Reject).expect("the whole cluster loads, so a part of it does");
         let pod = loaded.names.pod_id(names.pod(pod)).expect("the preemptor is there");
         let plans = node_plans(&mut loaded.snapshot, &self.question.policy, pod, self.question.now);
         plans.iter().any(|(target, plan)| *target == node && plan.victims.is_empty())

@@ -40,7 +40,8 @@ impl Case {
     }
 
     fn load(&self) -> (Loaded, Question) {
-        let loaded = load(&self.objects, OnInvalid::Test).unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
+        let loaded =
+            load(&self.objects, OnInvalid::Reject).unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
         let question = Question::new(&self.spec, &loaded).expect("the preemptor is there");
         (loaded, question)
     }

@@ -165,9 +165,9 @@ struct PolicyAnswer {
 
 impl ComparedCluster {
     fn new(objects: &ObjectSet, asked: &TestSpec) -> Result<Self, InputError> {
-        load(objects, OnInvalid::Files)?;
+        load(objects, OnInvalid::RejectExceptMissingNode)?;
         let kubernetes = KubernetesObjects::from_objects(objects)?;
-        let loaded = load(&kubernetes.objects, OnInvalid::Files)?;
+        let loaded = load(&kubernetes.objects, OnInvalid::RejectExceptMissingNode)?;
         let queues = NeutralQueues::from_objects(objects, &kubernetes)?;
         Ok(Self { objects: objects.clone(), kubernetes, loaded, queues, refusal: refusal(objects, asked) })
     }
@@ -190,7 +190,7 @@ impl ComparedCluster {
             expect: None,
         };
         let (policy, scheduler_name) = (policy(&spec.profile)?, spec.profile.scheduler_name.as_deref());
-        let mut loaded = load_as(&mapped.objects, OnInvalid::Files, &policy, scheduler_name)?;
+        let mut loaded = load_as(&mapped.objects, OnInvalid::RejectExceptMissingNode, &policy, scheduler_name)?;
         let question = Question::new(&spec, &loaded)?;
         let report = report(&question, &mut loaded);
         let mut pods_of: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -307,7 +307,7 @@ fn refusal(objects: &ObjectSet, asked: &TestSpec) -> Option<DecisionReport> {
     };
     let spec = TestSpec { profile, ..asked.clone() };
     let (policy, scheduler_name) = (policy(&spec.profile).ok()?, spec.profile.scheduler_name.as_deref());
-    let mut loaded = load_as(objects, OnInvalid::Files, &policy, scheduler_name).ok()?;
+    let mut loaded = load_as(objects, OnInvalid::RejectExceptMissingNode, &policy, scheduler_name).ok()?;
     let question = Question::new(&spec, &loaded).ok()?;
     let (decision, explanation) = question.decide_and_explain(&mut loaded);
     let is_obstacle = matches!(&decision.outcome, Outcome::Unschedulable(Some(law)) if law.is_obstacle());

@@ -144,7 +144,7 @@ fn evaluate(test: &PreemptionTest, objects: &ObjectSet) -> Result<(Vec<String>, 
     };
     let policy = policy(&test.spec.profile)?;
     let scheduler_name = test.spec.profile.scheduler_name.as_deref();
-    let mut loaded = load_as(objects, OnInvalid::Test, &policy, scheduler_name)?;
+    let mut loaded = load_as(objects, OnInvalid::Reject, &policy, scheduler_name)?;
     let question = Question::new(&test.spec, &loaded)?;
     let before = loaded.snapshot.clone();
     let report = report(&question, &mut loaded);
@@ -154,7 +154,7 @@ fn evaluate(test: &PreemptionTest, objects: &ObjectSet) -> Result<(Vec<String>, 
         problems.push("the decision changed the snapshot".to_owned());
     }
     for round in 1..=2 {
-        let mut other = load_as(&objects.shuffled(round), OnInvalid::Test, &policy, scheduler_name)?;
+        let mut other = load_as(&objects.shuffled(round), OnInvalid::Reject, &policy, scheduler_name)?;
         let question = Question::new(&test.spec, &other)?;
         let answer = answer(&question, &mut other);
         if answer != report.answer {

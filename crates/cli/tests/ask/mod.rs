@@ -28,7 +28,7 @@ pub fn ask(text: &str) {
 
 /// Decided as it is.
 fn answered(objects: &ObjectSet, spec: &TestSpec) -> Result<(), InputError> {
-    let mut loaded = load_for(objects, OnInvalid::Live, &policy(&spec.profile)?)?;
+    let mut loaded = load_for(objects, OnInvalid::Quarantine, &policy(&spec.profile)?)?;
     report(&Question::new(spec, &loaded)?, &mut loaded);
     Ok(())
 }
@@ -36,10 +36,10 @@ fn answered(objects: &ObjectSet, spec: &TestSpec) -> Result<(), InputError> {
 /// The cluster in the words of every policy.
 fn mapped(objects: &ObjectSet) -> Result<(), InputError> {
     let plain = KubernetesObjects::from_objects(objects)?;
-    let loaded = load(&plain.objects, OnInvalid::Live)?;
+    let loaded = load(&plain.objects, OnInvalid::Quarantine)?;
     if let Some(accounts) = NeutralQueues::from_objects(objects, &plain)? {
         for keeper in [QuotaSystem::YuniKorn, QuotaSystem::Koordinator, QuotaSystem::Kueue] {
-            load(&accounts.translate_to(keeper, objects, &plain, &loaded)?.objects, OnInvalid::Live)?;
+            load(&accounts.translate_to(keeper, objects, &plain, &loaded)?.objects, OnInvalid::Quarantine)?;
         }
     }
     Ok(())

@@ -33,7 +33,7 @@ impl Case {
         }
         let mut spec = spec.expect("the case begins with its test");
         spec.profile.args.insert("priorityCut".to_owned(), priority_cut.into());
-        let mut loaded = load(&objects, OnInvalid::Test)?;
+        let mut loaded = load(&objects, OnInvalid::Reject)?;
         let answer = answer(&Question::new(&spec, &loaded)?, &mut loaded);
         let now = parse_time(spec.now.as_deref().unwrap_or(DEFAULT_NOW))?;
         Ok(Self { objects, spec, now, priority_cut, answer })

@@ -67,7 +67,7 @@ impl Admission {
         };
         let unknown = self.lines.regroup(&view.live, policy, has_failed).into_iter().map(UnitRef::Workload);
         let next: Vec<UnitRef> = self.lines.heads().cloned().map(UnitRef::Workload).collect();
-        let held = self.held_back(&next, view, queue, now);
+        let held = self.waiting_for_preemptor(&next, view, queue, now);
         let free = next.iter().filter(|unit| !held.contains_key(unit)).map(|unit| unit.key().name);
         let ids = free.filter(|name| !has_failed(name)).filter_map(|name| view.loaded().names.workload_id(&name));
         let error = |unit: &UnitRef| Some(view.live.quarantine_reason(&unit.key())?.problem.to_string());
@@ -98,7 +98,7 @@ impl Admission {
 
     /// The workloads that must wait, each with the end of the wait: those that were preempted within the last [`STARVATION_SECONDS`] while their
     /// preemptor is still pending, because the quota that they gave up is for the preemptor, and in a strict queue those behind them.
-    fn held_back(
+    fn waiting_for_preemptor(
         &self,
         next: &[UnitRef],
         view: &ClusterView,
@@ -132,7 +132,7 @@ impl Admission {
     }
 
     /// The outcome and the actions for a workload that took part in a cycle.
-    pub fn carry_out(
+    pub fn act_on_head(
         &mut self,
         unit: &UnitRef,
         head: HeadResult,

@@ -37,7 +37,7 @@ impl Scheduler {
         let file_name = format!("{}-{}-{}", at.strftime("%Y%m%dT%H%M%S.%6fZ"), key.namespace, key.name);
         let preemptor = PreemptorRef { kind: kind.to_owned(), namespace: key.namespace, name: key.name };
         let spec = TestSpec { now: Some(at.to_string()), profile, preemptor, expect: None };
-        let answer = named(self.view.loaded(), &question.ask(self.view.loaded()).members, outcome);
+        let answer = named(self.view.loaded(), &question.preemptor(self.view.loaded()).members, outcome);
         let is_known = |pod: &_| self.view.loaded().names.pod_id(pod).is_some();
         let text = record(&self.view.live.all_objects(), is_known, &spec, &answer, &[]).ok()?;
         Some(RecordedDecision { name: file_name, text })

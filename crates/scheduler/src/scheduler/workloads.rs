@@ -16,7 +16,7 @@ use crate::step::{RecordedDecision, Step};
 use crate::test_bugs::{Bug, FATAL};
 
 /// A workload that took part in an admission cycle.
-struct Considered {
+struct CycleHead {
     unit: UnitRef,
     head: HeadResult,
     report: Option<Box<DecisionReport>>,
@@ -89,11 +89,11 @@ impl Scheduler {
         self.send_all(self.admission.report_invalid(&entrants, &self.view), now);
     }
 
-    fn explain(&mut self, id: WorkloadId, unit: UnitRef, head: HeadResult, now: Timestamp) -> Considered {
+    fn explain(&mut self, id: WorkloadId, unit: UnitRef, head: HeadResult, now: Timestamp) -> CycleHead {
         self.deciding = Some(unit.clone());
         let explains = self.explains && matches!(head, HeadResult::Preempt { .. });
         if !explains && self.recorded_profile.is_none() {
-            return Considered { unit, head, report: None, record: None };
+            return CycleHead { unit, head, report: None, record: None };
         }
         // The cycle decides for all heads together. A report and a recording are about this workload alone, so that `reprieve plan` and
         // `reprieve test` can repeat the decision.
@@ -102,17 +102,17 @@ impl Scheduler {
         let report = || Box::new(explained(&question, self.view.loaded(), &decision, &explanation));
         let report = explains.then(report);
         let record = self.record_decision(&unit, &question, &decision.outcome);
-        Considered { unit, head, report, record }
+        CycleHead { unit, head, report, record }
     }
 
-    fn queue_step(&mut self, considered: Considered, now: Timestamp) {
-        let Considered { unit, head, report, record } = considered;
+    fn queue_step(&mut self, considered: CycleHead, now: Timestamp) {
+        let CycleHead { unit, head, report, record } = considered;
         let state = self.queue.get(&unit).map(|pending| &pending.state);
         if !matches!(state, Some(WaitState::ForChange { .. })) {
             return;
         }
         self.deciding = Some(unit.clone());
-        let (outcome, requests) = self.admission.carry_out(&unit, head, &self.view, &mut self.queue);
+        let (outcome, requests) = self.admission.act_on_head(&unit, head, &self.view, &mut self.queue);
         self.send_all(requests, now);
         let actions = self.actions.take_outbox();
         if !actions.is_empty() {

@@ -178,7 +178,7 @@ fn done(action: &Action) -> Option<String> {
 /// The actions in a plan for `high`, and those that a scheduler sends until it waits or has nothing to do; both sorted.
 fn planned_and_done(policy: Policy, objects: Vec<Object>) -> (Vec<String>, Vec<String>) {
     let mut life = Life::of(Scheduler::new("reprieve", policy), objects);
-    let mut loaded = load_for(&life.scheduler.live().all_objects(), OnInvalid::Live, &policy).expect("it loads");
+    let mut loaded = load_for(&life.scheduler.live().all_objects(), OnInvalid::Quarantine, &policy).expect("it loads");
     let (names, high) = (&loaded.names, NamespacedName::new("default", "high"));
     let workload = names.workload_id(&high).map(PreemptorId::Workload);
     let group = names.group_id(&high).map(PreemptorId::Group);

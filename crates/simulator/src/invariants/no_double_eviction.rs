@@ -23,7 +23,7 @@ impl NoDoubleEviction {
                 _ => continue,
             };
             let again = !self.requested.insert((cluster.process.incarnation, uid.clone()));
-            if again && cluster.process.knows_evicted(&uid) {
+            if again && cluster.process.scheduler_knows_evicted(&uid) {
                 return Err(format!("{} is evicted a second time", victim.name));
             }
         }

@@ -15,7 +15,7 @@ pub(super) fn check(cluster: &VirtualCluster) -> CheckResult {
     if matches!(cluster.setup.policy, Policy::Kueue(_)) {
         return Quota::of(&cluster.objects())?.check();
     }
-    let loaded = load(&cluster.objects(), OnInvalid::Live).map_err(|error| error.to_string())?;
+    let loaded = load(&cluster.objects(), OnInvalid::Quarantine).map_err(|error| error.to_string())?;
     let queues = loaded.snapshot.queues();
     // Under YuniKorn the limit of the root is the capacity of all nodes, which shrinks when a node is lost.
     let is_yunikorn = matches!(cluster.setup.policy, Policy::YuniKorn);

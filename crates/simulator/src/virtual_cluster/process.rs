@@ -86,7 +86,7 @@ impl Process {
     }
 
     /// Whether the current scheduler knows of the eviction of a pod (by uid) or of an admission of a workload.
-    pub fn knows_evicted(&self, uid: &str) -> bool {
+    pub fn scheduler_knows_evicted(&self, uid: &str) -> bool {
         self.known_evicted.contains(&(self.incarnation, uid.to_owned()))
     }
 }

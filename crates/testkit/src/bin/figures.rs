@@ -97,7 +97,7 @@ fn loading(times: usize) {
         line(name, "time", Some(goal), &load_times(&scenario, times, || load_text(&text)), None);
     }
     // The part that is not parsing.
-    let load = || load(&scenario.objects, OnInvalid::Test).expect("the scenario's objects are sound");
+    let load = || load(&scenario.objects, OnInvalid::Reject).expect("the scenario's objects are sound");
     line("load-objects-5000x20", "time", None, &load_times(&scenario, times, load), None);
 }
 
@@ -119,7 +119,7 @@ fn load_text(text: &str) -> Loaded {
     for document in documents("scenario", text) {
         document.read(&mut objects).expect("the scenario can be read");
     }
-    load(&objects, OnInvalid::Test).expect("the scenario's objects are sound")
+    load(&objects, OnInvalid::Reject).expect("the scenario's objects are sound")
 }
 
 /// Runs as often as `time_limit` permits, and at least five times. The result of a run is dropped after the clock stops.

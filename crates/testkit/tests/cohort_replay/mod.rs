@@ -77,7 +77,7 @@ impl Replay {
     /// Runs one cycle and returns whether it changed anything.
     fn cycle(&mut self) -> bool {
         self.now += CYCLE;
-        let loaded = load(&self.objects, OnInvalid::Test).expect("the objects are valid");
+        let loaded = load(&self.objects, OnInvalid::Reject).expect("the objects are valid");
         let Ok(Policy::Kueue(policy)) = policy(&self.spec.profile) else {
             panic!("the policy is Kueue");
         };

@@ -84,7 +84,7 @@ impl Replay {
     }
 
     fn decide_for(&mut self, name: &NamespacedName) -> bool {
-        let mut loaded = load(&self.objects, OnInvalid::Test).expect("the objects are valid");
+        let mut loaded = load(&self.objects, OnInvalid::Reject).expect("the objects are valid");
         let preemptor =
             PreemptorRef { kind: "Pod".to_owned(), namespace: name.namespace.clone(), name: name.name.clone() };
         let profile = Profile { policy: "YuniKorn".to_owned(), ..Profile::default() };

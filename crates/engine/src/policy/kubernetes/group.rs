@@ -2,7 +2,7 @@
 //! The whole group is placed without all candidates; then as many candidates as possible are reprieved.
 
 use super::Kubernetes;
-use crate::candidates::{Candidate, candidates, closed};
+use crate::candidates::{Candidate, candidates, node_law};
 use crate::decision::Plan;
 use crate::domains::Domain;
 use crate::explanation::{DomainRefusal, NodeFilterFailure, Recorder, TooFew};
@@ -65,7 +65,7 @@ fn plan<R: Recorder>(
     recorder: &mut R,
     reasons: VictimReasons<'_>,
 ) -> Result<Plan, DomainRefusal> {
-    let is_open = |node: &NodeId| closed(what_if.snapshot(), preemptor, *node, recorder).is_none();
+    let is_open = |node: &NodeId| node_law(what_if.snapshot(), preemptor, *node, recorder).is_none();
     let nodes: Vec<NodeId> = domain.nodes.iter().copied().filter(is_open).collect();
     let mut removed = candidates(what_if.snapshot(), preemptor, nodes.iter().copied(), now, recorder);
     let mut search = Search { what_if, preemptor, nodes };

@@ -1,7 +1,7 @@
 //! A pod as the preemptor: the node where it fits without victims, or the node where it costs least.
 
 use super::node_cost::NodeCost;
-use crate::candidates::{candidates, closed};
+use crate::candidates::{candidates, node_law};
 use crate::decision::{Cost, Plan};
 use crate::explanation::{NoRecorder, NodeRefusal, Recorder, RefusedNode};
 use crate::filters::FilterFailure;
@@ -87,7 +87,7 @@ fn plan<R: Recorder>(
     if let Some(failure) = before.filter(|failure| !failure.resolvable()) {
         return Err(refused(what_if, failure, NodeRefusal::FilterFailed));
     }
-    if let Some(law) = closed(what_if.snapshot(), preemptor, node, recorder) {
+    if let Some(law) = node_law(what_if.snapshot(), preemptor, node, recorder) {
         return Err(NodeRefusal::Law(law).into());
     }
     let candidates = candidates(what_if.snapshot(), preemptor, std::iter::once(node), now, recorder);

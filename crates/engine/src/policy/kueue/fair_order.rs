@@ -12,14 +12,14 @@ use crate::policy::kueue::quota_usage::QuotaUsage;
 
 /// The heads that are not considered yet, one for each queue.
 pub(super) struct FairOrder {
-    heads: BTreeMap<QueueId, Contender>,
+    heads: BTreeMap<QueueId, FairHead>,
     /// By cohort: its branches with heads, in order.
     branches: BTreeMap<QueueId, BTreeSet<(FairKey, QueueId)>>,
     /// By branch: the key and the queue of its next head.
     firsts: BTreeMap<QueueId, (FairKey, QueueId)>,
 }
 
-struct Contender {
+struct FairHead {
     head: Head,
     /// The share of its queue, and of each cohort above it except the root, with its request.
     shares: Vec<(QueueId, Share)>,
@@ -33,7 +33,7 @@ impl FairOrder {
         let mut order = Self { heads: BTreeMap::new(), branches: BTreeMap::new(), firsts: BTreeMap::new() };
         for head in heads {
             let (queue, shares) = (head.queue, shares(quota, &head));
-            order.heads.insert(queue, Contender { head, shares });
+            order.heads.insert(queue, FairHead { head, shares });
             order.place(quota, queue);
         }
         order
@@ -97,7 +97,7 @@ impl FairOrder {
     }
 
     fn fair_key(&self, quota: &QuotaUsage<'_>, branch: QueueId, queue: QueueId) -> FairKey {
-        let Contender { head, shares } = &self.heads[&queue];
+        let FairHead { head, shares } = &self.heads[&queue];
         let share = shares.iter().find(|(id, _)| *id == branch).map_or(Share::NONE, |(_, share)| *share);
         (share, quota.snapshot.workload(head.workload).queue_order())
     }

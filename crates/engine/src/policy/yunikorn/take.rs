@@ -3,7 +3,7 @@
 
 use super::Search;
 use super::laws::under_guarantee;
-use crate::candidates::{Candidate, closed};
+use crate::candidates::{Candidate, node_law};
 use crate::decision::Plan;
 use crate::explanation::{NodeRefusal, Recorder, RefusedNode, VictimReason};
 use crate::filters::FilterFailure;
@@ -27,7 +27,7 @@ impl Search<'_, '_, '_> {
         if let Some(failure) = self.preemptor.node_failure(self.snapshot(), self.pod, node) {
             return Err(NodeRefusal::FilterFailed(failure).into());
         }
-        let reserved = self.reserved(node).or_else(|| closed(self.snapshot(), self.preemptor, node, recorder));
+        let reserved = self.reserved(node).or_else(|| node_law(self.snapshot(), self.preemptor, node, recorder));
         if let Some(law) = reserved {
             return Err(NodeRefusal::Law(law).into());
         }
