@@ -36,3 +36,4 @@ pub use meta::NamespacedName;
 pub use object_set::ObjectSet;
 pub use pod::{Container, Pod, PodSpec, PodStatus};
 pub use source::{InputError, ObjectRef, Source, Sourced};
+pub use test_file::{OutcomeName, PreemptorRef, Profile, TestSpec, VictimRef};

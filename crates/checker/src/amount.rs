@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use reprieve_api::pod::{Container, ContainerStatus, Pod};
+use reprieve_api::pod::ContainerStatus;
+use reprieve_api::{Container, Pod};
 
 /// Amounts by resource. Exact amounts are in billionths; rounded ones in thousandths of a cpu and in pod_level units of other resources.
 pub type Amounts = BTreeMap<String, i128>;

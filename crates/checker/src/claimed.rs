@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use reprieve_api::OutcomeName;
 use reprieve_api::answer::Answer;
-use reprieve_api::test_file::OutcomeName;
 
 use crate::cluster::Cluster;
 use crate::finding::Finding;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use reprieve_api::object_set::ObjectSet;
+use reprieve_api::ObjectSet;
 
 use crate::selector::Labels;
 

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Node, PodCondition, Taint};
-use reprieve_api::meta::NamespacedName;
-use reprieve_api::object_set::ObjectSet;
-use reprieve_api::pod::{Pod, PodSpec};
+use reprieve_api::{NamespacedName, ObjectSet, Pod, PodSpec};
 
 use crate::amount::{self, Amounts};
 use crate::classes::Classes;

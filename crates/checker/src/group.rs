@@ -3,8 +3,7 @@
 //! domain would cost less.
 
 use jiff::Timestamp;
-use reprieve_api::meta::NamespacedName;
-use reprieve_api::test_file::OutcomeName;
+use reprieve_api::{NamespacedName, OutcomeName};
 
 use crate::claimed::ClaimedAnswer;
 use crate::cluster::Cluster;

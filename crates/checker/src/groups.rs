@@ -1,8 +1,7 @@
 //! The groups: a PodGroup, or the part of a Workload that defines one.
 
-use reprieve_api::meta::NamespacedName;
-use reprieve_api::object_set::ObjectSet;
 use reprieve_api::workload::{PreemptionMode, Workload, WorkloadGroup};
+use reprieve_api::{NamespacedName, ObjectSet};
 
 use crate::classes::Classes;
 

@@ -26,8 +26,7 @@ mod spread;
 mod term;
 
 use reprieve_api::answer::Answer;
-use reprieve_api::object_set::ObjectSet;
-use reprieve_api::test_file::PreemptorRef;
+use reprieve_api::{ObjectSet, PreemptorRef};
 
 use claimed::ClaimedAnswer;
 use cluster::Cluster;

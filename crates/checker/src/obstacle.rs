@@ -2,7 +2,7 @@
 //! docs/rules/kubernetes-groups.md#g23: pods that cannot be placed at all: those with scheduling gates, members of a group for another
 //! scheduler, and those with requirements that are not evaluated.
 
-use reprieve_api::meta::NamespacedName;
+use reprieve_api::NamespacedName;
 
 use crate::cluster::{Cluster, PodFacts};
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use jiff::Timestamp;
-use reprieve_api::test_file::OutcomeName;
+use reprieve_api::OutcomeName;
 
 use crate::claimed::ClaimedAnswer;
 use crate::cluster::Cluster;

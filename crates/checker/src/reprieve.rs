@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use reprieve_api::meta::NamespacedName;
+use reprieve_api::NamespacedName;
 
 use crate::cluster::{Cluster, PodFacts};
 use crate::occupancy::Occupancy;

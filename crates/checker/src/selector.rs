@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
-use reprieve_api::pod::PodSpec;
+use reprieve_api::PodSpec;
 
 /// Labels by key.
 pub type Labels = BTreeMap<String, String>;

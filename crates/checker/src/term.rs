@@ -1,7 +1,7 @@
 //! The required affinity and anti-affinity terms of a pod.
 
 use k8s_openapi::api::core::v1::PodAffinityTerm;
-use reprieve_api::pod::PodSpec;
+use reprieve_api::PodSpec;
 
 use crate::selector::{Labels, with_keys};
 

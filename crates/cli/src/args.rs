@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use crate::complete;
 use clap::Args;
 use jiff::Timestamp;
-use reprieve_api::test_file::{PreemptorRef, TestSpec};
-use reprieve_api::{InputError, ObjectSet, Source};
+use reprieve_api::{InputError, ObjectSet, PreemptorRef, Source, TestSpec};
 use reprieve_cluster::client::Cluster;
-use reprieve_engine::policy::Policy;
+use reprieve_engine::Policy;
 use reprieve_engine::policy::kueue::PlacementMode;
 use reprieve_loader::build::OnInvalid;
 

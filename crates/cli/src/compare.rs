@@ -4,8 +4,7 @@ pub mod html;
 pub mod policies;
 
 use clap::{Args, ValueEnum};
-use reprieve_api::fields;
-use reprieve_api::test_file::{PreemptorRef, TestSpec};
+use reprieve_api::{PreemptorRef, TestSpec, fields};
 use serde_json::json;
 
 use self::policies::{PolicyResult, compare_policies};

@@ -5,9 +5,8 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use reprieve_api::ObjectSet;
 use reprieve_api::read::documents;
-use reprieve_api::test_file::{PreemptorRef, Profile, TestSpec};
+use reprieve_api::{ObjectSet, PreemptorRef, Profile, TestSpec};
 use reprieve_engine::{Outcome, PodId};
 use reprieve_loader::Question;
 use reprieve_loader::build::{OnInvalid, load};

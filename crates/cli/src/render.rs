@@ -7,7 +7,7 @@ use std::io::IsTerminal;
 
 use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
 use jiff::{SignedDuration, Timestamp};
-use reprieve_api::test_file::OutcomeName;
+use reprieve_api::OutcomeName;
 use reprieve_report::budget_report::violates;
 use reprieve_report::decision::{
     ActionReport, DecisionReport, FlavorReport, PlaceResult, PlacementReport, SparedReport, UnitReport,

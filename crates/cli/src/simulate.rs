@@ -6,8 +6,7 @@ pub mod html;
 pub mod policy_run;
 mod show;
 
-use reprieve_api::InputError;
-use reprieve_api::test_file::Profile;
+use reprieve_api::{InputError, Profile};
 use reprieve_loader::policy::policy;
 use reprieve_simulator::input::SimulationInput;
 use reprieve_simulator::scenario::{Scenario, parse_time_or_offset};

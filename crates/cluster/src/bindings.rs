@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use reprieve_api::{Kind, NamespacedName, Object};
-use reprieve_scheduler::action::{ActionId, Target};
-use reprieve_scheduler::event::{ActionResult, Event};
+use reprieve_scheduler::{ActionId, ActionResult, Event, Target};
 
 /// How long the watch may take to show a binding that succeeded.
 const CONFIRMATION_TIMEOUT: Duration = Duration::from_secs(30);

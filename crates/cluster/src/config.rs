@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use reprieve_api::decode::{DecodeError, decode};
 use reprieve_api::test_file::Profile as PolicyProfile;
-use reprieve_engine::policy::Policy;
+use reprieve_engine::Policy;
 use reprieve_loader::policy::policy_of_profile;
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -12,9 +12,7 @@ use reprieve_api::{Kind, Object, ObjectKey};
 use reprieve_engine::Timestamp;
 use reprieve_loader::protected_namespaces::PROTECTED;
 use reprieve_loader::timestamp;
-use reprieve_scheduler::action::{Action, EventReason};
-use reprieve_scheduler::event::{ActionResult, Event};
-use reprieve_scheduler::{Scheduler, Step, StepOutcome};
+use reprieve_scheduler::{Action, ActionResult, Event, EventReason, Scheduler, Step, StepOutcome};
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::{error, info, warn};
 

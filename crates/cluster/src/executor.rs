@@ -17,8 +17,7 @@ use std::time::{Duration, Instant};
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use kube::Client;
-use reprieve_scheduler::action::Action;
-use reprieve_scheduler::event::ActionResult;
+use reprieve_scheduler::{Action, ActionResult};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, channel};
 use tokio::task::JoinSet;

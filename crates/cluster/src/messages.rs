@@ -1,8 +1,7 @@
 //! The messages between the scheduler thread and the async tasks: `Message` goes to the thread, `Dispatch` comes from it.
 
 use reprieve_api::{Kind, Object};
-use reprieve_scheduler::action::{Action, ActionId};
-use reprieve_scheduler::event::{ActionResult, Event};
+use reprieve_scheduler::{Action, ActionId, ActionResult, Event};
 
 /// A message from a watch or the executor to the scheduler thread.
 pub enum Message {

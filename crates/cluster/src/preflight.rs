@@ -8,7 +8,7 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use reprieve_api::Kind;
 use reprieve_api::kinds::Need;
-use reprieve_engine::policy::Policy;
+use reprieve_engine::Policy;
 use tracing::warn;
 
 use crate::config::{Configuration, LeaderElection};

@@ -1,7 +1,7 @@
 //! The kinds that a policy reads from the cluster.
 
 use reprieve_api::{Kind, Reader};
-use reprieve_engine::policy::Policy;
+use reprieve_engine::Policy;
 use reprieve_loader::policy::reader;
 
 /// The ConfigMap with YuniKorn's queues, the only ConfigMap that is read.

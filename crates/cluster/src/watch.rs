@@ -17,7 +17,7 @@ use kube::core::Request;
 use kube::core::params::WatchParams;
 use prometheus_client::metrics::gauge::Gauge;
 use reprieve_api::Kind;
-use reprieve_scheduler::event::Event;
+use reprieve_scheduler::Event;
 use tracing::{debug, warn};
 
 use self::line::{LineContent, parse_line};

@@ -38,3 +38,4 @@ pub use decision::{Decision, Outcome};
 pub use fraction::Fraction;
 pub use ids::*;
 pub use labels::{Labels, Operator, Requirement, Selector};
+pub use policy::Policy;

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Node as ApiNode;
-use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_engine::policy::kueue::PlacementMode;
 use reprieve_engine::queues::QueueTree;
 use reprieve_engine::snapshot::{Cluster, Group, Job, Node, Pod, Snapshot, Topology};
 use reprieve_engine::workloads::QuotaRules;
-use reprieve_engine::{ApplicationId, JobId, NodeId, PodId, WorkloadId};
+use reprieve_engine::{ApplicationId, JobId, NodeId, PodId, Policy, WorkloadId};
 
 use crate::membership;
 use crate::names::{Numbered, QueueNames};

@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Node as ApiNode;
-use reprieve_engine::policy::Policy;
 use reprieve_engine::shape::Shape;
 use reprieve_engine::snapshot::{Cluster, Group, Node, Obstacle, Pod, Terminating, Topology};
-use reprieve_engine::{ApplicationId, BudgetId, GroupId, JobId, Labels, NodeId, Selector, ShapeId, TextId, Timestamp};
+use reprieve_engine::{
+    ApplicationId, BudgetId, GroupId, JobId, Labels, NodeId, Policy, Selector, ShapeId, TextId, Timestamp,
+};
 
 use crate::groups::{GroupDraft, groups};
 use crate::koordinator::{CAN_PREEMPT, DISABLE_PREEMPTIBLE, jobs, preemptible, quota_tree};

@@ -13,12 +13,11 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
-use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_engine::policy::kueue::PlacementMode;
 use reprieve_engine::snapshot::Job;
 use reprieve_engine::workloads::Workload;
-use reprieve_engine::{BudgetId, WorkloadId};
+use reprieve_engine::{BudgetId, Policy, WorkloadId};
 
 use crate::build::build_for;
 use crate::groups::{read_standalone_group, refused_priority};

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use reprieve_api::{NamespacedName, ObjectSet, Pod, job_of};
-use reprieve_engine::TextId;
-use reprieve_engine::policy::Policy;
 use reprieve_engine::snapshot::Obstacle;
+use reprieve_engine::{Policy, TextId};
 
 use crate::Interner;
 use crate::schedulers::Schedulers;

@@ -2,18 +2,16 @@
 
 use reprieve_engine::explanation::Explanation;
 use reprieve_engine::fit::{Preemptor, PreemptorId};
-use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_engine::policy::kueue::{FairSharing, Kueue, PlacementMode, Strategy};
-use reprieve_engine::{Decision, Outcome, Timestamp, decide, decide_and_explain};
+use reprieve_engine::{Decision, Outcome, Policy, Timestamp, decide, decide_and_explain};
 use serde_json::Value;
 
 use crate::time::parse_time;
 use crate::{Loaded, timestamp};
 use reprieve_api::decode::decode;
-use reprieve_api::test_file::{PreemptorRef, Profile, TestSpec};
-use reprieve_api::{InputError, NamespacedName, Reader};
+use reprieve_api::{InputError, NamespacedName, PreemptorRef, Profile, Reader, TestSpec};
 
 /// The time of a PreemptionTest without `spec.now`.
 pub const DEFAULT_NOW: &str = "2026-01-01T01:00:00Z";

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reprieve_engine::policy::Policy;
+use reprieve_engine::Policy;
 
 use reprieve_api::{NamespacedName, ObjectSet, Pod, group_of, job_of};
 

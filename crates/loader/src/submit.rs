@@ -10,10 +10,10 @@ use k8s_openapi::api::scheduling::v1beta1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_api::controlled::PodController;
-use reprieve_api::test_file::PreemptorRef;
 use reprieve_api::volumes::Volumes;
 use reprieve_api::{
-    InputError, Kind, NamespacedName, ObjectRef, ObjectSet, Pod, PodSpec, PodStatus, Source, Sourced, group_of,
+    InputError, Kind, NamespacedName, ObjectRef, ObjectSet, Pod, PodSpec, PodStatus, PreemptorRef, Source, Sourced,
+    group_of,
 };
 
 use crate::Defaults;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
-use reprieve_engine::policy::Policy;
+use reprieve_engine::Policy;
 use serde_json::Value;
 
 use crate::requests::is_pod_level;

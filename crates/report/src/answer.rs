@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use reprieve_api::answer::Answer;
-use reprieve_api::test_file::{OutcomeName, VictimRef};
+use reprieve_api::{OutcomeName, VictimRef};
 use reprieve_engine::fit::Placement;
 use reprieve_engine::{Outcome, PodId};
 use reprieve_loader::{Loaded, Question};

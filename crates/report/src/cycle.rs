@@ -11,9 +11,9 @@ use serde_with::skip_serializing_none;
 use crate::answer::named;
 use crate::budget_report::{BudgetReport, Violations, violates};
 use crate::reasons::{self, ReasonText, reason_text};
+use reprieve_api::VictimRef;
 use reprieve_api::kueue::{AdmissionSpec, PodSetAssignment};
 use reprieve_api::quantity::format;
-use reprieve_api::test_file::VictimRef;
 use reprieve_loader::Loaded;
 
 /// A decided cycle.

@@ -4,11 +4,10 @@
 use reprieve_api::{Kind, NamespacedName, ObjectKey};
 use reprieve_engine::choose::Plan;
 use reprieve_engine::fit::{Preemptor, PreemptorId};
-use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kueue::PreemptionReason;
 use reprieve_engine::snapshot::Pod;
 use reprieve_engine::workloads::OnPreemption;
-use reprieve_engine::{NodeId, Outcome, PodId, UnitId, WorkloadId};
+use reprieve_engine::{NodeId, Outcome, PodId, Policy, UnitId, WorkloadId};
 use reprieve_loader::Loaded;
 
 use crate::decision::ActionReport;

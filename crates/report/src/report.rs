@@ -4,8 +4,7 @@
 use jiff::Timestamp;
 use reprieve_engine::explanation::Explanation;
 use reprieve_engine::fit::{Preemptor, PreemptorId};
-use reprieve_engine::policy::Policy;
-use reprieve_engine::{Decision, Outcome};
+use reprieve_engine::{Decision, Outcome, Policy};
 
 use crate::answer;
 use crate::budget_report::Violations;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use reprieve_api::{Kind, NamespacedName, ObjectKey, Pod, group_of, job_of};
-use reprieve_engine::policy::Policy;
+use reprieve_engine::Policy;
 
 /// A unit by name: a single pod, or the pods that are placed together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -27,6 +27,8 @@ mod test_bugs;
 mod view;
 mod wait_reason;
 
+pub use action::{Action, ActionId, EventReason, Target};
+pub use event::{ActionResult, Event};
 pub use reprieve_report::unit_ref::UnitRef;
 pub use scheduler::Scheduler;
 pub use step::{RecordedDecision, Step, StepOutcome};

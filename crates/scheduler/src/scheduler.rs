@@ -11,13 +11,11 @@ mod observe;
 mod recording;
 mod workloads;
 
-use reprieve_api::test_file::Profile;
-use reprieve_api::{InputError, Kind, NamespacedName, Object, ObjectKey};
+use reprieve_api::{InputError, Kind, NamespacedName, Object, ObjectKey, Profile};
 use reprieve_engine::between_decisions::{fits_above_lower_priorities, next_toleration_end};
 use reprieve_engine::choose::Plan;
 use reprieve_engine::laws::Law;
-use reprieve_engine::policy::Policy;
-use reprieve_engine::{Outcome, Timestamp};
+use reprieve_engine::{Outcome, Policy, Timestamp};
 use reprieve_loader::cache::SnapshotCache;
 use reprieve_loader::{Loaded, Question};
 use reprieve_report::budget_report::pods_against_budgets;

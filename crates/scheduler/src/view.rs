@@ -17,8 +17,7 @@ use std::sync::Arc;
 
 use reprieve_api::{InputError, Kind, NamespacedName, Object, ObjectKey, Pod};
 use reprieve_engine::fit::PreemptorId;
-use reprieve_engine::policy::Policy;
-use reprieve_engine::{NodeId, PodId};
+use reprieve_engine::{NodeId, PodId, Policy};
 use reprieve_loader::Loaded;
 use reprieve_loader::cache::SnapshotCache;
 use reprieve_report::unit_ref::UnitRef;

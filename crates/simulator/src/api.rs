@@ -7,9 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use reprieve_api::{Kind, NamespacedName, Object, ObjectKey, Pod};
 use reprieve_engine::Timestamp;
 use reprieve_loader::time::time;
-use reprieve_scheduler::action::Action;
 use reprieve_scheduler::effects::{apply, terminate};
-use reprieve_scheduler::event::{ActionResult, Event};
+use reprieve_scheduler::{Action, ActionResult, Event};
 
 /// The objects, and the watch events that were not delivered yet.
 #[derive(Default)]

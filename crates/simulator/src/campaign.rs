@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use reprieve_api::{NamespacedName, Object};
-use reprieve_engine::Timestamp;
-use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_engine::policy::kueue::{FairSharing, Kueue, PlacementMode, Strategy};
+use reprieve_engine::{Policy, Timestamp};
 use reprieve_loader::{Amounts, QueueSpec};
 use reprieve_translate::kueue_objects::{cluster_queue, flavor, flavor_quotas, local_queue, resource_groups};
 use reprieve_translate::queue_tree::NeutralQueues;

@@ -7,8 +7,7 @@ use k8s_openapi::api::core::v1::{Node, NodeSpec, NodeStatus, ResourceRequirement
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_api::{Container, InputError, Kind, Object, ObjectSet, Pod, PodSpec, Reader, Source};
-use reprieve_engine::Timestamp;
-use reprieve_engine::policy::Policy;
+use reprieve_engine::{Policy, Timestamp};
 use reprieve_loader::Amounts;
 use reprieve_loader::build::{OnInvalid, load_for};
 use reprieve_loader::policy::reader;

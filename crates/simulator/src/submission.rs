@@ -10,8 +10,7 @@ use k8s_openapi::api::scheduling::v1beta1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_api::koordinator::{KoordinatorPodGroup, KoordinatorPodGroupSpec};
 use reprieve_api::{NamespacedName, Object, Pod};
-use reprieve_engine::Timestamp;
-use reprieve_engine::policy::Policy;
+use reprieve_engine::{Policy, Timestamp};
 
 use crate::run::Gang;
 

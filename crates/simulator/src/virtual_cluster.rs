@@ -19,9 +19,7 @@ mod statistics;
 use reprieve_api::{Kind, NamespacedName, Object, ObjectSet, Source};
 use reprieve_engine::Timestamp;
 use reprieve_report::decision::DecisionReport;
-use reprieve_scheduler::action::{Action, ActionId};
-use reprieve_scheduler::event::{ActionResult, Event};
-use reprieve_scheduler::{Scheduler, Step, StepOutcome};
+use reprieve_scheduler::{Action, ActionId, ActionResult, Event, Scheduler, Step, StepOutcome};
 
 use self::disruption_controller::count_budgets;
 use self::job_controller::JobController;

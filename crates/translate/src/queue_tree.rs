@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_api::NamespacedName;
 use reprieve_api::koordinator::QUOTA;
-use reprieve_engine::policy::Policy;
+use reprieve_engine::Policy;
 use reprieve_loader::QueueSpec;
 
 use crate::kueue_objects::ROOT;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ConfigMap;
 use reprieve_api::quantity::format;
 use reprieve_api::{ObjectSet, group_of};
-use reprieve_engine::policy::Policy;
+use reprieve_engine::Policy;
 use reprieve_loader::Amounts;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! `reprieve compare -o html`: the comparison as one HTML page with no outside resources, to attach to a change request.
 
 use maud::{Markup, html};
-use reprieve_api::test_file::PreemptorRef;
+use reprieve_api::PreemptorRef;
 
 use super::policies::PolicyResult;
 use crate::web_page;

@@ -4,8 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
-use reprieve_api::test_file::{OutcomeName, PreemptorRef, Profile, TestSpec};
-use reprieve_api::{InputError, NamespacedName, ObjectSet, group_of};
+use reprieve_api::{InputError, NamespacedName, ObjectSet, OutcomeName, PreemptorRef, Profile, TestSpec, group_of};
 use reprieve_engine::{Outcome, PodId};
 use reprieve_loader::build::{OnInvalid, load, load_as};
 use reprieve_loader::policy::policy;

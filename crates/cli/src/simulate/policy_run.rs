@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
-use reprieve_api::test_file::Profile;
+use reprieve_api::Profile;
 use reprieve_loader::policy::policy;
 use reprieve_report::decision::DecisionReport;
 use reprieve_simulator::input::SimulationInput;

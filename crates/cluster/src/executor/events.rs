@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use reprieve_scheduler::action::EventReason;
+use reprieve_scheduler::EventReason;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use reprieve_api::ObjectKey;
-use reprieve_scheduler::action::Action;
+use reprieve_scheduler::Action;
 use tokio::sync::oneshot;
 
 /// The number of objects without actions in flight that are kept before they are removed from the map.

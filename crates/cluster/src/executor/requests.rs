@@ -7,9 +7,7 @@ use kube::core::Request;
 use kube::core::params::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use reprieve_api::Kind;
 use reprieve_loader::timestamp;
-use reprieve_scheduler::action::Action;
-use reprieve_scheduler::effects;
-use reprieve_scheduler::event::ActionResult;
+use reprieve_scheduler::{Action, ActionResult, effects};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 use kube::client::Body;
 use reprieve_api::{Kind, NamespacedName, ObjectKey};
-use reprieve_scheduler::action::{ActionId, EventReason};
+use reprieve_scheduler::{ActionId, EventReason};
 use serde_json::json;
 use tokio::sync::mpsc::unbounded_channel;
 use tower::BoxError;

@@ -3,7 +3,7 @@
 use kube::core::Status;
 use kube::core::watch::BookmarkMeta;
 use reprieve_api::{Kind, Object};
-use reprieve_scheduler::event::Event;
+use reprieve_scheduler::Event;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use prometheus_client::metrics::gauge::Gauge;
 use reprieve_api::{Kind, NamespacedName, ObjectKey};
-use reprieve_scheduler::event::Event;
+use reprieve_scheduler::Event;
 use serde::Deserialize;
 use tracing::warn;
 

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 
 use reprieve_engine::between_decisions::may_have_room;
 use reprieve_engine::fit::{Preemptor, PreemptorId};
-use reprieve_engine::policy::Policy;
 use reprieve_engine::shape::Shape;
 use reprieve_engine::snapshot::{Obstacle, Snapshot};
-use reprieve_engine::{Labels, NamespaceId, PodId, Priority, QueueId, ShapeId, TextId, Timestamp};
+use reprieve_engine::{Labels, NamespaceId, PodId, Policy, Priority, QueueId, ShapeId, TextId, Timestamp};
 use reprieve_loader::cache::SnapshotCache;
 
 use crate::view::RoomChange;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use reprieve_api::Pod;
-use reprieve_engine::Timestamp;
-use reprieve_engine::policy::Policy;
+use reprieve_engine::{Policy, Timestamp};
 use reprieve_report::unit_ref::UnitRef;
 
 use super::class_key::{ClassKey, ShapeClasses};

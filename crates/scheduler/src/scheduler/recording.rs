@@ -1,7 +1,7 @@
 //! Records decisions as PreemptionTest files, which `reprieve test` can replay.
 
 use reprieve_api::record::record;
-use reprieve_api::test_file::{PreemptorRef, Profile, TestSpec};
+use reprieve_api::{PreemptorRef, Profile, TestSpec};
 use reprieve_engine::Outcome;
 use reprieve_loader::Question;
 use reprieve_loader::time::time;

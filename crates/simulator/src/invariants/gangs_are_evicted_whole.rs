@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use reprieve_api::NamespacedName;
-use reprieve_engine::policy::Policy;
+use reprieve_engine::Policy;
 use reprieve_scheduler::Step;
 
 use super::CheckResult;

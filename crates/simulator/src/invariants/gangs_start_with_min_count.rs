@@ -1,6 +1,6 @@
 //! A gang starts with at least its minimum number of pods.
 
-use reprieve_engine::policy::Policy;
+use reprieve_engine::Policy;
 use reprieve_scheduler::{Step, StepOutcome, UnitRef};
 
 use super::victims_have_a_standing_plan::bound_members;

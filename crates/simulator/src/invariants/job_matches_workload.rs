@@ -6,8 +6,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_api::kueue::KueueWorkload;
 use reprieve_api::{NamespacedName, Object};
-use reprieve_engine::Timestamp;
-use reprieve_engine::policy::Policy;
+use reprieve_engine::{Policy, Timestamp};
 use reprieve_scheduler::UnitRef;
 use reprieve_scheduler::effects::is_true;
 

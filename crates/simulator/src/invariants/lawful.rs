@@ -4,10 +4,9 @@
 use std::sync::Arc;
 
 use reprieve_api::answer::Answer;
-use reprieve_api::test_file::{OutcomeName, PreemptorRef, VictimRef};
-use reprieve_api::{NamespacedName, Object};
+use reprieve_api::{NamespacedName, Object, OutcomeName, PreemptorRef, VictimRef};
 use reprieve_checker::Claim;
-use reprieve_engine::policy::Policy;
+use reprieve_engine::Policy;
 use reprieve_loader::time::time;
 use reprieve_scheduler::{Step, StepOutcome, UnitRef};
 

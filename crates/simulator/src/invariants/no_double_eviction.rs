@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use reprieve_scheduler::Step;
-use reprieve_scheduler::action::Action;
+use reprieve_scheduler::{Action, Step};
 
 use super::CheckResult;
 use crate::virtual_cluster::VirtualCluster;

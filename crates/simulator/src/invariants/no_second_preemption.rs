@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_api::NamespacedName;
-use reprieve_scheduler::action::{Action, PREEMPTED_FOR};
-use reprieve_scheduler::{Step, StepOutcome, UnitRef};
+use reprieve_scheduler::action::PREEMPTED_FOR;
+use reprieve_scheduler::{Action, Step, StepOutcome, UnitRef};
 
 use super::CheckResult;
 use super::victims_have_a_standing_plan::fits;

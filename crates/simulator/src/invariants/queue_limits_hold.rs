@@ -1,6 +1,6 @@
 //! No queue uses more than its limit.
 
-use reprieve_engine::policy::Policy;
+use reprieve_engine::Policy;
 use reprieve_engine::queues::UNDEFINED;
 use reprieve_loader::build::{OnInvalid, load};
 

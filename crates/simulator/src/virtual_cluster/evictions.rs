@@ -1,8 +1,8 @@
 //! Records the evictions, each with its preemptor, and the admissions among the actions that the API server has carried out.
 
 use reprieve_api::NamespacedName;
-use reprieve_scheduler::UnitRef;
-use reprieve_scheduler::action::{Action, PREEMPTED_FOR};
+use reprieve_scheduler::action::PREEMPTED_FOR;
+use reprieve_scheduler::{Action, UnitRef};
 
 use super::VirtualCluster;
 use crate::run::Eviction;

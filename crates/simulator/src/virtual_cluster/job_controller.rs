@@ -7,8 +7,7 @@ use k8s_openapi::api::batch::v1::{Job as BatchJob, JobCondition, JobStatus};
 use k8s_openapi::api::core::v1::Toleration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use reprieve_api::{Kind, NamespacedName, Object, ObjectKey, Pod};
-use reprieve_engine::Timestamp;
-use reprieve_engine::policy::Policy;
+use reprieve_engine::{Policy, Timestamp};
 use reprieve_loader::time::time;
 use reprieve_scheduler::UnitRef;
 

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_api::Kind;
 use reprieve_engine::Timestamp;
-use reprieve_scheduler::Scheduler;
-use reprieve_scheduler::event::Event;
+use reprieve_scheduler::{Event, Scheduler};
 
 use super::run_config::RunConfig;
 use super::sim_event::{LATENCY_MICROS, SimEvent};

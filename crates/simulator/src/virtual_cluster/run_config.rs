@@ -1,8 +1,7 @@
 //! The configuration of a run.
 
 use reprieve_api::Object;
-use reprieve_engine::Timestamp;
-use reprieve_engine::policy::Policy;
+use reprieve_engine::{Policy, Timestamp};
 use reprieve_scheduler::Scheduler;
 
 use crate::faults::Faults;

@@ -1,8 +1,7 @@
 //! The events on the timeline of a virtual cluster.
 
 use reprieve_api::{NamespacedName, Object};
-use reprieve_scheduler::action::{Action, ActionId};
-use reprieve_scheduler::event::Event;
+use reprieve_scheduler::{Action, ActionId, Event};
 
 /// The latency of a request, a response or a watch event.
 pub(super) const LATENCY_MICROS: i64 = 2_000;
