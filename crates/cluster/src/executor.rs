@@ -91,7 +91,7 @@ impl Executor {
                 }
                 continue;
             }
-            let ticket = order.next(&dispatch.action);
+            let ticket = order.ticket_for(&dispatch.action);
             tasks.spawn(Arc::clone(&self).execute_and_report(dispatch, ticket, Arc::clone(&results)));
         }
         tasks.detach_all();

@@ -144,7 +144,7 @@ impl Admission {
         let job_target = || view.target(key);
         let about = || workload.clone().unwrap_or_else(|| key.clone());
         let (action, event) = match next_job_step(&state, |name| flavor(name, view))? {
-            JobStep::Create => {
+            JobStep::CreateWorkload => {
                 let created = job_workload::workload(job, priority_of(job, view));
                 let about = ObjectKey::new(Kind::KueueWorkload, NamespacedName::from_meta(&created.metadata));
                 if view.unconfirmed.contains(&about) || view.observed(&about).is_some() {
@@ -154,20 +154,20 @@ impl Admission {
                 let event = (key.clone(), EventReason::CreatedWorkload, message);
                 (Action::CreateWorkload { workload: Box::new(created) }, Some(event))
             }
-            JobStep::Start(settings) => {
+            JobStep::StartJob(settings) => {
                 let event = (key.clone(), EventReason::Started, STARTED.1.to_owned());
                 (Action::StartJob { job: job_target()?, settings }, Some(event))
             }
-            JobStep::Suspend => {
+            JobStep::SuspendJob => {
                 let event = (key.clone(), EventReason::Stopped, STOPPED.1.to_owned());
                 (Action::SuspendJob { job: job_target()? }, Some(event))
             }
-            JobStep::Restore(settings) => (Action::RestoreJob { job: job_target()?, settings }, None),
-            JobStep::Requeue => {
+            JobStep::RestoreJob(settings) => (Action::RestoreJob { job: job_target()?, settings }, None),
+            JobStep::RequeueWorkload => {
                 let event = (about(), EventReason::Requeued, REQUEUED.to_owned());
                 (Action::RequeueWorkload { workload: workload_target()? }, Some(event))
             }
-            JobStep::Finish(reason) => {
+            JobStep::FinishWorkload(reason) => {
                 let event = (about(), EventReason::Finished, FINISHED.to_owned());
                 (Action::FinishWorkload { workload: workload_target()?, reason }, Some(event))
             }

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::run::{JobRecord, Run, Sample};
 
-const HOUR: f64 = 3_600_000_000.0;
+const MICROS_PER_HOUR: f64 = 3_600_000_000.0;
+const MICROS_PER_SECOND: f64 = 1_000_000.0;
 
 /// The figures of a run under one policy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -21,25 +22,27 @@ pub struct Summary {
     pub finished: usize,
     /// The number of jobs that never started.
     pub never_started: usize,
-    /// The number of evicted pods.
+    /// The number of evictions of pods.
     pub evictions: usize,
-    /// The number of pods evicted for a preemptor that had itself been evicted before.
+    /// The number of evictions of pods for a preemptor that had itself been evicted before.
     pub second_order_evictions: usize,
-    /// The resource of the figures below: GPUs, or cpu if no node has GPUs.
+    /// The resource of `lost_hours`, `utilisation` and `fairness`: GPUs, or cpu if no node has GPUs.
     pub resource: String,
     /// Lost work, in hours of the resource.
     pub lost_hours: f64,
-    /// The wait of jobs before their first start, by priority, highest first. A job that never started waited until the end.
+    /// The wait of jobs before their first start, by priority, highest first. A job that never started waited until the end of
+    /// the run.
     pub waiting: Vec<Waiting>,
     /// The wait of gangs before their first start; `None` without gangs.
     pub gang_start: Option<Percentiles>,
     /// The mean share of the resource in use, from 0 to 1.
     pub utilisation: f64,
-    /// Jain's fairness index over the use of queues relative to their guarantees: 1 is fair. `None` for fewer than two queues.
+    /// Jain's fairness index over the use of the queues with jobs, relative to their guarantees: 1 is fair. If one of these queues has no
+    /// guarantee, all count the same. `None` for fewer than two queues, or if no queue used the resource.
     pub fairness: Option<f64>,
-    /// The number of times that part of an all-or-nothing gang was evicted.
+    /// The number of times that a preemption evicted some pods of an all-or-nothing gang, but fewer than its minimum.
     pub partial_gangs: usize,
-    /// The number of decisions.
+    /// The number of calls of the engine.
     pub decisions: u64,
     /// The number of simulated events.
     pub events: u64,
@@ -88,7 +91,7 @@ pub fn summary(policy: &str, run: &Run, queues: &NeutralQueues) -> Summary {
         evictions: run.evictions.len(),
         second_order_evictions: run.evictions.iter().filter(|eviction| eviction.second_order).count(),
         resource: run.resource.clone(),
-        lost_hours: rounded(lost / HOUR / units(&run.resource), 100.0),
+        lost_hours: rounded(lost / MICROS_PER_HOUR / amount_per_unit(&run.resource), 100.0),
         waiting: waiting.collect(),
         gang_start: percentiles(run, jobs.iter().filter(|job| job.gang.is_some())),
         utilisation: rounded(mean(run, |sample| sample.used) / (run.capacity as f64).max(1.0), 1000.0),
@@ -100,8 +103,8 @@ pub fn summary(policy: &str, run: &Run, queues: &NeutralQueues) -> Summary {
     }
 }
 
-/// The amount of one unit: cpu is measured in thousandths.
-fn units(resource: &str) -> f64 {
+/// The amount of one GPU or core: cpu is measured in thousandths.
+fn amount_per_unit(resource: &str) -> f64 {
     if resource == "cpu" { 1000.0 } else { 1.0 }
 }
 
@@ -115,7 +118,7 @@ fn percentiles<'j>(run: &Run, jobs: impl Iterator<Item = &'j JobRecord>) -> Opti
     let last = waited.len().checked_sub(1)?;
     let percentile = |percent: usize| {
         let index = (waited.len() * percent).div_ceil(100).saturating_sub(1).min(last);
-        rounded(waited[index] as f64 / 1e6, 10.0)
+        rounded(waited[index] as f64 / MICROS_PER_SECOND, 10.0)
     };
     Some(Percentiles { p50: percentile(50), p95: percentile(95), p99: percentile(99) })
 }
@@ -133,7 +136,7 @@ fn fairness(run: &Run, queues: &NeutralQueues) -> Option<f64> {
     let names: BTreeSet<&String> = run.jobs.iter().filter_map(|job| job.queue.as_ref()).collect();
     let guarantee = |name: &str| -> Option<f64> {
         let amount = *queues.get(name)?.guarantee.get(&run.resource)?;
-        (amount > 0).then(|| amount as f64 / units(&run.resource))
+        (amount > 0).then(|| amount as f64 / amount_per_unit(&run.resource))
     };
     let weights: Option<BTreeMap<&String, f64>> = names.iter().map(|&name| Some((name, guarantee(name)?))).collect();
     let share = |name: &String| {
@@ -146,7 +149,7 @@ fn fairness(run: &Run, queues: &NeutralQueues) -> Option<f64> {
     (shares.len() > 1 && squares > 0.0).then(|| rounded(sum * sum / (shares.len() as f64 * squares), 1000.0))
 }
 
-/// The number of all-or-nothing gangs of which a preemption evicted fewer pods than their minimum.
+/// Counts the pairs of a preemption and an all-or-nothing gang of which the preemption evicted fewer pods than the gang's minimum.
 fn partial_gangs(run: &Run) -> usize {
     let gangs: BTreeMap<&str, usize> =
         run.jobs.iter().filter_map(|job| Some((job.name.as_str(), job.gang.filter(|gang| gang.whole)?.min))).collect();

@@ -1,4 +1,4 @@
-//! Helpers for objects that the translation creates.
+//! Helpers for objects that the translation from one policy's objects to another's creates.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ pub(crate) fn synthetic<T>(object: T) -> Sourced<T> {
     Sourced { object: Arc::new(object), source: source() }
 }
 
+/// The position of a created object, for error messages only.
 pub(crate) fn source() -> Source {
     Source { file: "the translation between policies".into(), document: 1, item: None }
 }

@@ -1,5 +1,6 @@
-//! Keeps the actions on one object in the order in which the scheduler issued them. A condition that is not sent yet is dropped when a later
-//! action changes the same object, except for a condition of another type.
+//! Keeps the actions on one object in the order in which the scheduler issued them. A condition that is not sent yet is out of date when the
+//! scheduler issues another action on the same object, unless that action is a condition of another type. The ticket of the condition then
+//! tells the executor, which does not send it.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,10 @@ use reprieve_api::ObjectKey;
 use reprieve_scheduler::Action;
 use tokio::sync::oneshot;
 
-/// The number of objects without actions in flight that are kept before they are removed from the map.
-const MIN_UNUSED_KEPT: usize = 100;
+/// How many objects beyond twice those with actions in flight the map may hold before finished actions are removed from it.
+const CLEANUP_SLACK: usize = 100;
 
-/// The last action on each object.
+/// Gives each action a ticket that waits for the previous action on the same object.
 #[derive(Default)]
 pub struct PerObjectOrder {
     last: BTreeMap<ObjectKey, LastAction>,
@@ -21,53 +22,60 @@ pub struct PerObjectOrder {
 struct LastAction {
     /// Closed when the action is finished.
     done: oneshot::Receiver<()>,
-    /// For a condition: its type, and the sender that supersedes it.
-    condition: Option<(&'static str, oneshot::Sender<()>)>,
+    /// The type of each condition that may not be sent yet, and the sender that tells its ticket that it is out of date.
+    conditions: Vec<(&'static str, oneshot::Sender<()>)>,
 }
 
 /// The place of an action in the order of its object. Dropping the ticket lets the next action start.
 pub struct OrderTicket {
-    before: Option<oneshot::Receiver<()>>,
+    previous_done: Option<oneshot::Receiver<()>>,
     /// For a condition: receives a message when a later action supersedes it.
     superseded: Option<oneshot::Receiver<()>>,
     _done: oneshot::Sender<()>,
 }
 
 impl PerObjectOrder {
-    /// The ticket of the next action, if the action changes an object.
-    pub fn next(&mut self, action: &Action) -> Option<OrderTicket> {
+    /// The ticket of an action that the scheduler issued, if the action changes an object.
+    pub fn ticket_for(&mut self, action: &Action) -> Option<OrderTicket> {
         let (kind, target) = action.changes()?;
         if self.last.len() > self.cleanup_size {
             self.last.retain(|_, last| matches!(last.done.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
-            self.cleanup_size = 2 * self.last.len() + MIN_UNUSED_KEPT;
+            self.cleanup_size = 2 * self.last.len() + CLEANUP_SLACK;
         }
         let (done, is_done) = oneshot::channel();
-        let (type_, condition, superseded) = match action {
-            Action::SetCondition { condition, .. } => {
-                let (supersede, superseded) = oneshot::channel();
-                (Some(condition.type_), Some((condition.type_, supersede)), Some(superseded))
-            }
-            _ => (None, None, None),
+        let key = ObjectKey::new(kind, target.name.clone());
+        let (previous_done, earlier) = match self.last.remove(&key) {
+            Some(LastAction { done, conditions }) => (Some(done), conditions),
+            None => (None, Vec::new()),
         };
-        let last = LastAction { done: is_done, condition };
-        let before = self.last.insert(ObjectKey::new(kind, target.name.clone()), last);
-        let before = before.map(|LastAction { done, condition }| {
-            if let Some((earlier_type, supersede)) = condition
-                && type_.is_none_or(|type_| type_ == earlier_type)
-            {
-                let _ = supersede.send(()); // fails if the condition is already sent
+        let type_ = match action {
+            Action::SetCondition { condition, .. } => Some(condition.type_),
+            _ => None,
+        };
+        let mut conditions = Vec::new();
+        // A closed sender belongs to a condition whose ticket is gone: its request is finished.
+        for (earlier_type, supersede) in earlier.into_iter().filter(|(_, supersede)| !supersede.is_closed()) {
+            if type_.is_none_or(|type_| type_ == earlier_type) {
+                let _ = supersede.send(()); // fails if the ticket was dropped meanwhile
+            } else {
+                conditions.push((earlier_type, supersede));
             }
-            done
+        }
+        let superseded = type_.map(|type_| {
+            let (supersede, superseded) = oneshot::channel();
+            conditions.push((type_, supersede));
+            superseded
         });
-        Some(OrderTicket { before, superseded, _done: done })
+        self.last.insert(key, LastAction { done: is_done, conditions });
+        Some(OrderTicket { previous_done, superseded, _done: done })
     }
 }
 
 impl OrderTicket {
     /// Waits until the earlier action on the object is finished.
     pub async fn wait(&mut self) {
-        if let Some(before) = self.before.take() {
-            let _ = before.await; // the earlier ticket is dropped without a message
+        if let Some(previous_done) = self.previous_done.take() {
+            let _ = previous_done.await; // the earlier ticket is dropped without a message
         }
     }
 
@@ -76,7 +84,7 @@ impl OrderTicket {
         if let Some(superseded) = &mut self.superseded
             && superseded.await.is_ok()
         {
-            return;
+            return self.superseded = None; // a channel that has delivered its message must not be polled again
         }
         std::future::pending().await
     }
@@ -109,13 +117,13 @@ mod tests {
     #[test]
     fn actions_on_one_object_run_one_after_the_other() {
         let mut order = PerObjectOrder::default();
-        let mut first = order.next(&unmark("a")).expect("the action changes a pod");
+        let mut first = order.ticket_for(&unmark("a")).expect("the action changes a pod");
         assert!(first.wait().now_or_never().is_some(), "no action is in flight");
-        let mut other_pod = order.next(&unmark("b")).expect("the action changes a pod");
+        let mut other_pod = order.ticket_for(&unmark("b")).expect("the action changes a pod");
         assert!(other_pod.wait().now_or_never().is_some(), "an action on another pod does not wait");
-        let mut second = order.next(&unmark("a")).expect("the action changes a pod");
+        let mut second = order.ticket_for(&unmark("a")).expect("the action changes a pod");
         assert!(
-            second.before.as_mut().is_some_and(|before| before.now_or_never().is_none()),
+            second.previous_done.as_mut().is_some_and(|before| before.now_or_never().is_none()),
             "the second waits for the first"
         );
         drop(first);
@@ -125,14 +133,14 @@ mod tests {
     #[test]
     fn finished_actions_are_forgotten_and_those_in_flight_are_not() {
         let mut order = PerObjectOrder::default();
-        let _first = order.next(&unmark("a"));
+        let _first = order.ticket_for(&unmark("a"));
         for index in 0..1_000 {
-            drop(order.next(&unmark(&format!("pod-{index}"))));
+            drop(order.ticket_for(&unmark(&format!("pod-{index}"))));
         }
-        assert!(order.last.len() <= MIN_UNUSED_KEPT + 3, "{} objects are kept", order.last.len());
-        let mut second = order.next(&unmark("a")).expect("the action changes a pod");
+        assert!(order.last.len() <= CLEANUP_SLACK + 3, "{} objects are kept", order.last.len());
+        let mut second = order.ticket_for(&unmark("a")).expect("the action changes a pod");
         assert!(
-            second.before.as_mut().is_some_and(|before| before.now_or_never().is_none()),
+            second.previous_done.as_mut().is_some_and(|before| before.now_or_never().is_none()),
             "the second waits for the first"
         );
     }
@@ -140,19 +148,29 @@ mod tests {
     #[test]
     fn condition_is_superseded_by_another_change() {
         let mut order = PerObjectOrder::default();
-        let mut condition_ticket = order.next(&condition("PodScheduled")).expect("the action changes a pod");
+        let mut condition_ticket = order.ticket_for(&condition("PodScheduled")).expect("the action changes a pod");
         assert!(condition_ticket.superseded().now_or_never().is_none());
-        let _unmark = order.next(&unmark("a"));
+        let _unmark = order.ticket_for(&unmark("a"));
         assert!(condition_ticket.superseded().now_or_never().is_some());
     }
 
     #[test]
     fn condition_is_superseded_by_one_of_its_type_only() {
         let mut order = PerObjectOrder::default();
-        let mut first = order.next(&condition("PodScheduled")).expect("the action changes a pod");
-        let mut second = order.next(&condition("Another")).expect("the action changes a pod");
+        let mut first = order.ticket_for(&condition("PodScheduled")).expect("the action changes a pod");
+        let mut second = order.ticket_for(&condition("Another")).expect("the action changes a pod");
         assert!(first.superseded().now_or_never().is_none(), "the types differ");
-        let _third = order.next(&condition("Another"));
+        let _third = order.ticket_for(&condition("Another"));
         assert!(second.superseded().now_or_never().is_some());
+    }
+    #[test]
+    fn every_unsent_condition_is_superseded_by_another_change() {
+        let mut order = PerObjectOrder::default();
+        let mut first = order.ticket_for(&condition("PodScheduled")).expect("the action changes a pod");
+        let mut second = order.ticket_for(&condition("Another")).expect("the action changes a pod");
+        let _unmark = order.ticket_for(&unmark("a"));
+        assert!(first.superseded().now_or_never().is_some(), "a condition of another type came between");
+        assert!(second.superseded().now_or_never().is_some());
+        assert!(first.superseded().now_or_never().is_none(), "it is told once");
     }
 }

@@ -8,7 +8,7 @@ use super::job_workload::QUEUE;
 use crate::action::JobPodSettings;
 use crate::effects::is_true;
 
-/// A Job, its workload, and whether it has pods.
+/// A Job, its workload, and whether an unfinished pod of the Job exists.
 pub(super) struct JobState<'a> {
     pub job: &'a Job,
     pub workload: Option<&'a KueueWorkload>,
@@ -18,12 +18,18 @@ pub(super) struct JobState<'a> {
 /// The next action for a Job or its workload.
 #[derive(Debug, PartialEq)]
 pub(super) enum JobStep {
-    Create,
-    Start(JobPodSettings),
-    Suspend,
-    Restore(JobPodSettings),
-    Requeue,
-    Finish(&'static str),
+    /// Create the workload of the Job.
+    CreateWorkload,
+    /// Start the Job with these settings.
+    StartJob(JobPodSettings),
+    /// Suspend the Job.
+    SuspendJob,
+    /// Give the suspended Job the settings that it was submitted with.
+    RestoreJob(JobPodSettings),
+    /// Take the quota of the evicted workload, so that it waits for quota again.
+    RequeueWorkload,
+    /// Set the condition `Finished` of the workload, with this reason.
+    FinishWorkload(&'static str),
 }
 
 /// The next action; `None` if there is none, or if another event must come first.
@@ -34,8 +40,8 @@ pub(super) fn next_job_step<'f>(
     let job = state.job;
     let Some(workload) = state.workload else {
         let labels = job.metadata.labels.as_ref();
-        let is_ours = labels.is_some_and(|labels| labels.contains_key(QUEUE)) && finish_reason(job).is_none();
-        return is_ours.then(|| if is_suspended(job) { JobStep::Create } else { JobStep::Suspend });
+        let is_managed = labels.is_some_and(|labels| labels.contains_key(QUEUE)) && finish_reason(job).is_none();
+        return is_managed.then(|| if is_suspended(job) { JobStep::CreateWorkload } else { JobStep::SuspendJob });
     };
     let empty = KueueWorkloadStatus::default();
     let status = workload.status.as_ref().unwrap_or(&empty);
@@ -43,27 +49,32 @@ pub(super) fn next_job_step<'f>(
         return None;
     }
     if let Some(reason) = finish_reason(job) {
-        return Some(JobStep::Finish(reason));
+        return Some(JobStep::FinishWorkload(reason));
     }
-    let evicted = is_true(&status.conditions, "Evicted") || workload.spec.active == Some(false);
-    let set = workload.spec.pod_sets.first()?;
-    if let Some(admission) = status.admission.as_ref().filter(|_| !evicted) {
+    // A deactivated workload stops as an evicted one does.
+    let must_stop = is_true(&status.conditions, "Evicted") || workload.spec.active == Some(false);
+    let set = workload.spec.pod_sets.first()?; // the workload of a Job has one pod set
+    if let Some(admission) = status.admission.as_ref().filter(|_| !must_stop) {
         let assigned = admission.pod_set_assignments.first().filter(|_| is_suspended(job))?;
         let flavors = assigned.flavors.values().filter_map(|name| flavor(name));
-        return Some(JobStep::Start(settings(job, set, assigned.count, flavors)));
+        return Some(JobStep::StartJob(settings(job, set, assigned.count, flavors)));
     }
     if !is_suspended(job) {
-        return Some(JobStep::Suspend);
+        return Some(JobStep::SuspendJob);
     }
     if state.has_pods || !is_stopped(job) {
         return None;
     }
     let original = settings(job, set, None, std::iter::empty());
     if original != current(job) {
-        return Some(JobStep::Restore(original));
+        return Some(JobStep::RestoreJob(original));
     }
     let terminates = workload.spec.on_preemption.as_deref() == Some("Terminate");
-    status.admission.is_some().then_some(if terminates { JobStep::Finish("Preempted") } else { JobStep::Requeue })
+    status.admission.is_some().then_some(if terminates {
+        JobStep::FinishWorkload("Preempted")
+    } else {
+        JobStep::RequeueWorkload
+    })
 }
 
 /// The pod settings that a Job was submitted with, restricted to the nodes of its flavors.
@@ -73,6 +84,7 @@ fn settings<'f>(
     count: Option<i64>,
     flavors: impl Iterator<Item = &'f FlavorSpec>,
 ) -> JobPodSettings {
+    // After a start with fewer pods, the Job's own value is below the submitted one; it is above the count if completions are fewer.
     let submitted = current(job).parallelism.max(i32::try_from(set.count).unwrap_or(i32::MAX));
     let fewer = count.filter(|count| *count < set.count).and_then(|count| i32::try_from(count).ok());
     let mut settings = settings_of(fewer.unwrap_or(submitted), set.template.spec.as_ref());
@@ -108,17 +120,17 @@ fn is_suspended(job: &Job) -> bool {
 /// Whether the Job controller reports that no pod is active or terminating.
 fn is_stopped(job: &Job) -> bool {
     job.status.as_ref().is_some_and(|status| {
-        let has_pods = status.active.unwrap_or(0) > 0 || status.terminating.unwrap_or(0) > 0;
-        !has_pods && has(job, "Suspended")
+        let reports_pods = status.active.unwrap_or(0) > 0 || status.terminating.unwrap_or(0) > 0;
+        !reports_pods && has_condition(job, "Suspended")
     })
 }
 
-/// The reason of the condition `Finished`, if the Job has ended.
+/// The reason of the workload's condition `Finished`, if the Job has ended.
 fn finish_reason(job: &Job) -> Option<&'static str> {
-    if has(job, "Complete") { Some("Succeeded") } else { has(job, "Failed").then_some("Failed") }
+    if has_condition(job, "Complete") { Some("Succeeded") } else { has_condition(job, "Failed").then_some("Failed") }
 }
 
-fn has(job: &Job, condition: &str) -> bool {
+fn has_condition(job: &Job, condition: &str) -> bool {
     let conditions = job.status.as_ref().and_then(|status| status.conditions.as_ref());
     conditions.into_iter().flatten().any(|found| found.type_ == condition && found.status == "True")
 }
@@ -164,7 +176,7 @@ mod tests {
     #[test]
     fn a_preempted_job_is_suspended_then_restored_then_requeued() {
         let mut job = job(stopped());
-        assert_eq!(next(&job, None, false), Some(JobStep::Create));
+        assert_eq!(next(&job, None, false), Some(JobStep::CreateWorkload));
         let mut workload = workload(&job, 7);
         assert_eq!(next(&job, Some(&workload), false), None, "it waits for quota");
 
@@ -177,7 +189,7 @@ mod tests {
         let admission = AdmissionSpec { cluster_queue: "team".to_owned(), pod_set_assignments: vec![assigned] };
         let admit = Action::Admit { workload: target(), admission: Box::new(admission) };
         assert!(apply_to_workload(&admit, &mut workload, Timestamp(0)));
-        let Some(JobStep::Start(settings)) = next(&job, Some(&workload), false) else { panic!("it does not start") };
+        let Some(JobStep::StartJob(settings)) = next(&job, Some(&workload), false) else { panic!("it does not start") };
         assert_eq!(settings.node_selector["gpu"], "new");
         assert_eq!(settings.node_selector["zone"], "a");
         assert!(apply_to_job(&Action::StartJob { job: target(), settings }, &mut job));
@@ -191,14 +203,16 @@ mod tests {
             stats.map(|stats| (stats.evictions[0].reason.as_str(), stats.evictions[0].count)),
             Some(("Preempted", 1))
         );
-        assert_eq!(next(&job, Some(&workload), true), Some(JobStep::Suspend));
+        assert_eq!(next(&job, Some(&workload), true), Some(JobStep::SuspendJob));
         assert!(apply_to_job(&Action::SuspendJob { job: target() }, &mut job));
         assert_eq!(next(&job, Some(&workload), true), None, "its pods still exist");
 
-        let Some(JobStep::Restore(settings)) = next(&job, Some(&workload), false) else { panic!("it is not restored") };
+        let Some(JobStep::RestoreJob(settings)) = next(&job, Some(&workload), false) else {
+            panic!("it is not restored")
+        };
         assert_eq!(settings.node_selector.keys().collect::<Vec<_>>(), ["zone"]);
         assert!(apply_to_job(&Action::RestoreJob { job: target(), settings }, &mut job));
-        assert_eq!(next(&job, Some(&workload), false), Some(JobStep::Requeue));
+        assert_eq!(next(&job, Some(&workload), false), Some(JobStep::RequeueWorkload));
         assert!(apply_to_workload(&Action::RequeueWorkload { workload: target() }, &mut workload, Timestamp(2)));
         assert_eq!(next(&job, Some(&workload), false), None, "it waits for quota again");
     }
@@ -219,7 +233,7 @@ mod tests {
     #[test]
     fn a_workload_finishes_with_its_job() {
         let job = job(json!({"conditions": [{"type": "Complete", "status": "True"}]}));
-        assert_eq!(next(&job, Some(&workload(&job, 0)), false), Some(JobStep::Finish("Succeeded")));
+        assert_eq!(next(&job, Some(&workload(&job, 0)), false), Some(JobStep::FinishWorkload("Succeeded")));
         assert_eq!(next(&job, None, false), None);
     }
 }

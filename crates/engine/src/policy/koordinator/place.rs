@@ -53,7 +53,7 @@ impl Search<'_, '_, '_> {
         let nodes = self.open_nodes(&rest);
         let mut removed_pods = self.remove_candidates(&nodes, &rest, recorder);
         let costs = if R::RECORDS { removed_pods.costs() } else { Vec::new() };
-        let found = match self.over_limit_without_victims(&rest) {
+        let found = match self.over_limit_without_candidates(&rest) {
             Some(law) => Err(Some(law)),
             None => self.place_rest(free, &rest, &nodes, &mut removed_pods).ok_or(None),
         };

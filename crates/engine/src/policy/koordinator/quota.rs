@@ -1,4 +1,5 @@
-//! The limits of a job's quota: min for non-preemptible pods, max for all, and the max of every quota above.
+//! The limits of a job's quota: min for non-preemptible pods, max for all, and the max of every ancestor. An ElasticQuota is a queue of the
+//! engine: its min is the guarantee, its max the limit.
 
 use super::Search;
 use crate::filters::FilterFailure;
@@ -8,14 +9,16 @@ use crate::laws::Law;
 use crate::queues::UNDEFINED;
 use crate::snapshot::Snapshot;
 
-/// The purpose of a check.
+/// Which limits a check covers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum QuotaCheck {
+    /// To run now: the limits of the job's own quota and the max of every ancestor.
     Run,
+    /// To start a preemption: only the limits of the job's own quota, and for non-preemptible pods only its min.
     Trigger,
 }
 
-/// By resource: what the non-preemptible pods of the job's quota use, and what they request, pending pods included.
+/// Indexed by resource: what the running non-preemptible pods of the job's own quota use, and what all of them request, pending pods included.
 #[derive(Default)]
 pub(super) struct NonPreemptibleUse {
     pub(super) used: Vec<i64>,
@@ -29,44 +32,47 @@ impl Search<'_, '_, '_> {
         let queue = self.queue()?;
         let tree = snapshot.queues();
         let requests = self.total_requests(&self.preemptor.members);
-        let NonPreemptibleUse { used: non_preemptible, request: non_preemptible_request } = &self.non_preemptible;
+        let NonPreemptibleUse { used: non_preemptible_used, request: non_preemptible_request } = &self.non_preemptible;
         let limits = tree.get(queue);
         let used = tree.used(queue);
         let preemptible = self.is_preemptible(self.pod);
         let mut over = Vec::new();
-        for (index, requests) in requests.iter().enumerate().filter(|(index, _)| limits.limit[*index] != UNDEFINED) {
+        for (index, request) in requests.iter().enumerate().filter(|(index, _)| limits.limit[*index] != UNDEFINED) {
             let (min, max) = (limits.guarantee[index], limits.limit[index]);
-            let above = |amount: i64, limit: i64| (limit != UNDEFINED && amount > limit).then_some(amount - limit);
-            let passed = if preemptible {
+            let excess_over =
+                |amount: i64, limit: i64| (limit != UNDEFINED && amount > limit).then_some(amount - limit);
+            let excess = if preemptible {
+                // Non-preemptible pods reserve what they request, at most min.
                 let reserved = if min == UNDEFINED {
                     non_preemptible_request[index]
                 } else {
                     min.min(non_preemptible_request[index])
                 };
-                above(reserved + (used[index] - non_preemptible[index]) + requests, max)
+                excess_over(reserved + (used[index] - non_preemptible_used[index]) + request, max)
             } else {
-                let run = (purpose == QuotaCheck::Run).then(|| above(used[index] + requests, max)).flatten();
-                above(non_preemptible[index] + requests, min).or(run)
+                let run = (purpose == QuotaCheck::Run).then(|| excess_over(used[index] + request, max)).flatten();
+                excess_over(non_preemptible_used[index] + request, min).or(run)
             };
-            over.extend(passed.map(|passed| (ResourceId::new(index), passed)));
+            over.extend(excess.map(|excess| (ResourceId::new(index), excess)));
         }
         let own = (!over.is_empty()).then_some(Law::QuotaLimit { queue, over });
         match purpose {
-            QuotaCheck::Run => own.or_else(|| self.over_limit_of_parents(&requests)),
+            QuotaCheck::Run => own.or_else(|| self.over_limit_of_ancestors(&requests)),
             QuotaCheck::Trigger => own,
         }
     }
 
-    /// The quota above whose max the job would exceed.
-    fn over_limit_of_parents(&self, requests: &[i64]) -> Option<Law> {
+    /// The nearest ancestor whose max the job would exceed.
+    fn over_limit_of_ancestors(&self, requests: &[i64]) -> Option<Law> {
         let tree = self.snapshot().queues();
         let parent = tree.get(self.queue()?).parent?;
         let (queue, _, _) = tree.over_limit(parent, requests)?;
         Some(Law::QuotaLimit { queue, over: tree.all_over_limit(queue, requests).collect() })
     }
 
-    /// docs/rules/koordinator.md#q9: the limit that the rest of the job would exceed even without all candidates.
-    pub(super) fn over_limit_without_victims(&self, rest: &[PodId]) -> Option<Law> {
+    /// docs/rules/koordinator.md#q9: the max that the members without a node would exceed. The caller has
+    /// removed all candidates from the snapshot, so no preemption can help.
+    pub(super) fn over_limit_without_candidates(&self, rest: &[PodId]) -> Option<Law> {
         let queue = self.queue()?;
         let requests = self.total_requests(rest);
         let tree = self.snapshot().queues();
@@ -75,10 +81,12 @@ impl Search<'_, '_, '_> {
             .filter(|&index| limit[index] != UNDEFINED && used[index] + requests[index] > limit[index]);
         let over: Vec<(ResourceId, i64)> =
             own.map(|index| (ResourceId::new(index), used[index] + requests[index] - limit[index])).collect();
-        (!over.is_empty()).then_some(Law::QuotaLimit { queue, over }).or_else(|| self.over_limit_of_parents(&requests))
+        (!over.is_empty())
+            .then_some(Law::QuotaLimit { queue, over })
+            .or_else(|| self.over_limit_of_ancestors(&requests))
     }
 
-    /// By resource: the total requests of these pods.
+    /// Indexed by resource: the total requests of these pods.
     pub(super) fn total_requests(&self, pods: &[PodId]) -> Vec<i64> {
         let snapshot = self.snapshot();
         let mut total = vec![0; snapshot.resource_ids().len()];
@@ -90,7 +98,8 @@ impl Search<'_, '_, '_> {
         total
     }
 
-    /// By queue: whether its pods count in a quota of the preemptor that has no room for the rest of the job beside all running pods.
+    /// Indexed by queue: whether evicting its pods helps the preemptor. It does if the queue is, or is below, a quota on the preemptor's path
+    /// whose max has no room for the members without a node. The caller has removed no candidate yet.
     pub(super) fn queues_over_limit(&self, rest: &[PodId]) -> Vec<bool> {
         let tree = self.snapshot().queues();
         let requests = self.total_requests(rest);
@@ -101,8 +110,9 @@ impl Search<'_, '_, '_> {
                 .any(|index| limit[index] != UNDEFINED && used[index] + requests[index] > limit[index]);
         }
         for id in tree.ids() {
-            let above = tree.get(id).parent.is_some_and(|parent| over_limit[parent.index()]);
-            over_limit[id.index()] |= above;
+            // Parents come before their children.
+            let parent_is_over = tree.get(id).parent.is_some_and(|parent| over_limit[parent.index()]);
+            over_limit[id.index()] |= parent_is_over;
         }
         over_limit
     }
@@ -125,12 +135,12 @@ impl Search<'_, '_, '_> {
     }
 }
 
-/// Every resource of which putting the pod back would exceed the limit of this quota.
+/// Every resource of which the reprieve of this victim would exceed the max of this quota.
 pub(super) fn over_quota(snapshot: &Snapshot, pod: PodId, queue: QueueId) -> Vec<Shortage> {
     shortages_below_limit(snapshot.queues(), queue, snapshot.requests(snapshot.pod(pod).shape))
 }
 
-/// The limit of the preemptor's quotas that putting the pod back would exceed.
+/// The max of a quota on the preemptor's path (`own`) that the reprieve of this victim would exceed.
 pub(super) fn quota_failure(snapshot: &Snapshot, pod: PodId, own: &[QueueId]) -> Option<FilterFailure> {
     let tree = snapshot.queues();
     let requests = snapshot.requests(snapshot.pod(pod).shape);
