@@ -164,7 +164,7 @@ pub fn field_of_group(group: &PodGroup) -> Option<String> {
 }
 
 /// Returns the first field of a pending Kueue Workload that no decision evaluates. `places_pods` says whether this scheduler places the
-/// pods; if not, another scheduler evaluates their volumes.
+/// pods; if not, another scheduler evaluates their volumes and features. Claims always count, because Kueue charges quota for devices.
 pub fn field_of_workload(workload: &KueueWorkload, places_pods: impl Fn(&PodSpec) -> bool) -> Option<String> {
     let spec = &workload.spec;
     let gates = (!spec.preemption_gates.is_empty()).then(|| "spec.preemptionGates[0]".to_owned());

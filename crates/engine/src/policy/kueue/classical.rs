@@ -11,7 +11,7 @@ use crate::policy::kueue::candidates::QueueCandidates;
 use crate::policy::kueue::eligibility::Claim;
 use crate::policy::kueue::order::Order;
 use crate::policy::kueue::quota_usage::QuotaUsage;
-use crate::policy::kueue::{Request, Search, Victim, give_back};
+use crate::policy::kueue::{Request, Search, Victim, reprieve_unneeded};
 use crate::workloads::{BorrowWithinCohort, ReclaimWithinCohort};
 
 /// The relation of a candidate's queue to the preemptor. Candidates of a class are taken before those of the next.
@@ -103,7 +103,7 @@ impl TakePass<'_, '_> {
             taken.push((workload, reason));
             if search.fits(quota, &taken, requests, self.may_borrow) {
                 let fits = |quota: &QuotaUsage<'_>, taken: &[_]| search.fits(quota, taken, requests, self.may_borrow);
-                let victims = give_back(quota, taken, fits);
+                let victims = reprieve_unneeded(quota, taken, fits);
                 quota.put_back_all(&victims);
                 return Some(victims);
             }

@@ -13,7 +13,7 @@ use crate::policy::kueue::candidates::QueueCandidates;
 use crate::policy::kueue::eligibility::Claim;
 use crate::policy::kueue::order::Order;
 use crate::policy::kueue::quota_usage::QuotaUsage;
-use crate::policy::kueue::{FairSharing, PreemptionReason, Request, Search, Strategy, Victim, give_back};
+use crate::policy::kueue::{FairSharing, PreemptionReason, Request, Search, Strategy, Victim, reprieve_unneeded};
 
 /// docs/rules/kueue-cohorts.md#c19: the borrowed part of the lendable quota of the dominant resource, divided by the weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,7 +56,7 @@ pub(super) fn victims<R: Recorder>(
         return None;
     }
     let n_taken = taken.len();
-    let victims = give_back(quota, taken, |quota, taken| search.fits(quota, taken, requests, true));
+    let victims = reprieve_unneeded(quota, taken, |quota, taken| search.fits(quota, taken, requests, true));
     quota.put_back_all(&victims);
     let is_stable = victims.len() == n_taken || tournament.shares_allow_all(quota, strategies, &victims);
     is_stable.then_some(victims)

@@ -1,5 +1,5 @@
-//! The Kueue policy: workloads hold quota of flavors in queues, and queues lend quota to each other in trees of cohorts. A queue that has
-//! borrowed gives back, and within a queue preemption is by priority. Nodes matter only under joint placement.
+//! The Kueue policy: workloads hold quota of flavors in queues, and queues lend quota to each other in trees of cohorts. Borrowed
+//! quota can be reclaimed by preemption; within a queue preemption is by priority. Nodes matter only under joint placement.
 //!
 //! One decision: `flavors` selects flavors, `classical` or `fair` searches victims among the `candidates` that `eligibility` allows,
 //! `joint` adds nodes. `cycle` decides for all queues at once.
@@ -41,7 +41,7 @@ use quota_usage::QuotaUsage;
 pub struct Kueue {
     /// The fair sharing strategies; `None` without fair sharing.
     pub fair_sharing: Option<FairSharing>,
-    /// Whether pods must get nodes together with the quota.
+    /// What a workload needs besides quota.
     pub placement: PlacementMode,
 }
 
@@ -67,13 +67,14 @@ pub struct FairSharing {
 /// A comparison of shares; the names are Kueue's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// The preemptor's share is at most the share of the other branch without the candidate.
+    /// The share of the preemptor's branch of the cohort tree, with the preemptor, is at most that of the candidate's branch without the
+    /// candidate.
     LessThanOrEqualToFinalShare,
-    /// The preemptor's share is less than the share of the other branch with the candidate.
+    /// The share of the preemptor's branch, with the preemptor, is less than that of the candidate's branch with the candidate.
     LessThanInitialShare,
 }
 
-/// Decides for one workload.
+/// Decides whether one workload is admitted, preempts or waits. `now` ends delays.
 pub fn decide(snapshot: &Snapshot, policy: &Kueue, preemptor: WorkloadId, now: Timestamp) -> Decision {
     decide_recording(snapshot, policy, preemptor, now, &mut NoRecorder)
 }
@@ -91,13 +92,13 @@ pub(crate) fn decide_recording<R: Recorder>(
     HeadDecision::new(&mut quota, policy, preemptor, now, scratch.as_mut(), recorder).into_decision()
 }
 
-/// The decision for one workload alone.
+/// The decision for the first workload of a queue, before `cycle` resolves conflicts with those of other queues.
 struct HeadDecision {
     outcome: Outcome,
-    /// The quota at its full size, or that of the plan; `None` if no flavor has enough potential quota.
+    /// With a plan, the quota of the plan, possibly of fewer pods. Without one, the quota of all pods; `None` if no flavor could ever hold it.
     requested: Option<Assignment>,
     victims: Vec<WorkloadId>,
-    /// The placement after terminating pods are gone, if the outcome is to wait for them.
+    /// If the outcome is to wait, the placement to keep free: the one after terminating pods or, during a delay, the victims are gone.
     reserved_placement: Placement,
 }
 
@@ -173,7 +174,7 @@ fn queue_of(snapshot: &Snapshot, preemptor: WorkloadId) -> Result<QueueId, Law> 
     }
 }
 
-/// The quota of a workload and its victims, if any.
+/// The quota that a workload gets, and the workloads that are evicted for it.
 struct AdmissionPlan {
     assignment: Assignment,
     victims: Vec<Victim>,
@@ -186,7 +187,7 @@ struct AdmissionPlan {
 /// A workload to preempt, and why.
 type Victim = (WorkloadId, PreemptionReason);
 
-/// An amount of quota of one flavor and resource.
+/// An amount of quota of one flavor and resource, in the unit of the resource (thousandths for cpu).
 type Request = (FlavorResourceId, i64);
 
 /// Whether the pods fit on the nodes without these workloads.
@@ -203,9 +204,9 @@ pub(super) struct Search<'a> {
     now: Timestamp,
     /// The flavor-resource pairs of which too little is available; empty before the flavors are selected.
     contested: &'a [FlavorResourceId],
-    /// By pod set: flavors that must not be used, because their nodes were not enough.
+    /// Pairs of the index of a pod set and a flavor that it must not use, because the nodes of the flavor were not enough.
     banned: &'a [(usize, FlavorId)],
-    /// By workload: whether it is taken before others, because it is on a node that the preemptor could use. Empty without preferences.
+    /// Indexed by workload: whether it is chosen as a victim before others, because it is on a node that the preemptor could use. Empty without preferences.
     preferred: &'a [bool],
     /// The check of the nodes under joint placement.
     fits_on_nodes: Option<&'a FitsOnNodes<'a>>,
@@ -228,12 +229,13 @@ impl<'a> Search<'a> {
         HeadDecision { outcome, requested: Some(assignment), victims, reserved_placement: later }
     }
 
-    /// The settings of the preemptor's queue.
+    /// The rules of the preemptor's queue.
     fn rules(&self) -> &'a QueueRules {
         &self.snapshot.quota_rules().queues[self.queue.index()]
     }
 
-    /// Tries these counts of pods. Returns the quota at the selected flavors, and a plan if one exists.
+    /// Tries these counts of pods. Returns the quota at the selected flavors, and a plan if one exists. Under joint placement `scratch` has
+    /// the usage, and `quota` is not read.
     fn attempt<R: Recorder>(
         &self,
         quota: &mut QuotaUsage<'_>,
@@ -273,9 +275,10 @@ impl<'a> Search<'a> {
     /// workloads do not preempt each other in a cycle.
     fn delay(&self) -> Option<Law> {
         let seconds = self.rules().trigger_after_seconds;
-        let asked = self.workload.waiting_since.unwrap_or(self.now).plus_seconds(seconds);
-        let pause = self.workload.preempts_from.filter(|_| self.policy.fair_sharing.is_some());
-        let until = pause.map_or(asked, |pause| pause.max(asked));
+        // A workload that was never refused starts to wait now.
+        let after_wait = self.workload.waiting_since.unwrap_or(self.now).plus_seconds(seconds);
+        let after_own_preemption = self.workload.preempts_from.filter(|_| self.policy.fair_sharing.is_some());
+        let until = after_own_preemption.map_or(after_wait, |from| from.max(after_wait));
         (self.now < until).then_some(Law::PreemptionDelay { until })
     }
 
@@ -292,8 +295,9 @@ impl<'a> Search<'a> {
         let sets = &self.workload.pod_sets;
         let deltas: Vec<i64> = sets.iter().map(|set| set.count - set.min_count.unwrap_or(set.count)).collect();
         let total: i64 = deltas.iter().sum();
-        let counts = |step: i64| -> Vec<i64> {
-            full.iter().zip(&deltas).map(|(count, delta)| count - delta * step / total.max(1)).collect()
+        // Fewer pods are assumed to fit wherever more do. Without a minimum below the full size `total` is 0, and nothing is tried.
+        let counts = |removed: i64| -> Vec<i64> {
+            full.iter().zip(&deltas).map(|(count, delta)| count - delta * removed / total.max(1)).collect()
         };
         let (mut low, mut high, mut found) = (1, total + 1, None);
         while low < high {
@@ -307,7 +311,7 @@ impl<'a> Search<'a> {
         found
     }
 
-    /// The victims with which all requests fit; `contested` are the pairs of which too little is available.
+    /// The victims after whose eviction all requests fit; `contested` are the pairs of which too little is available.
     fn victims<R: Recorder>(
         &self,
         quota: &mut QuotaUsage<'_>,
@@ -322,7 +326,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether all requests fit without these victims: into the quota and, under joint placement, on the nodes.
+    /// Whether all requests fit after these victims are evicted: into `quota`, from which the caller has removed them, and under joint
+    /// placement on the nodes.
     fn fits(&self, quota: &QuotaUsage<'_>, victims: &[Victim], requests: &[Request], may_borrow: bool) -> bool {
         quota.fits(self.queue, requests, may_borrow)
             && self.fits_on_nodes.is_none_or(|fits_on_nodes| fits_on_nodes(victims))
@@ -340,9 +345,9 @@ impl<'a> Search<'a> {
     }
 }
 
-/// docs/rules/kueue.md#k18: gives back each victim, from the second last to the first, without which the requests still fit. The last
-/// victim is needed.
-fn give_back(
+/// docs/rules/kueue.md#k18: reprieves each victim that need not be evicted for the requests to fit, from the second last to the first. The
+/// last victim is needed.
+fn reprieve_unneeded(
     quota: &mut QuotaUsage<'_>,
     mut victims: Vec<Victim>,
     mut fits: impl FnMut(&QuotaUsage<'_>, &[Victim]) -> bool,
