@@ -2,7 +2,8 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use serde_path_to_error::Segment;
+
+use crate::lenient::Lenient;
 
 /// A value that cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,58 +24,16 @@ pub fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, DecodeError> {
 
 /// Decodes a tree with scalars as kubectl and the API server accept them: `yes`, `off` and the like as booleans, `1e3` as an integer,
 /// null as empty text.
-pub fn decode_as_kubectl<T: DeserializeOwned>(mut value: Value) -> Result<T, DecodeError> {
-    let mut replaced = 0;
-    loop {
-        let error: PathError = match serde_path_to_error::deserialize(&value) {
-            Ok(object) => return Ok(object),
-            Err(error) => error,
-        };
-        let scalar = find_value(&error, &mut value).filter(|_| replaced < MAX_REPLACED);
-        let Some((scalar, coerced)) = scalar.and_then(|scalar| coerce(&error, scalar).map(|new| (scalar, new))) else {
-            return Err(decode_error(&error));
-        };
-        *scalar = coerced;
-        replaced += 1;
-    }
-}
-
-/// Each replaced scalar costs a pass over the object; an object with more of them is refused.
-const MAX_REPLACED: usize = 1000;
-
-/// Below 2^53 a float without a fraction represents exactly one integer.
-const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
-
-fn find_value<'v>(error: &PathError, value: &'v mut Value) -> Option<&'v mut Value> {
-    error.path().iter().try_fold(value, |value, segment| match segment {
-        Segment::Map { key } => value.get_mut(key),
-        Segment::Seq { index } => value.get_mut(index),
-        Segment::Enum { .. } | Segment::Unknown => None,
-    })
-}
-
-/// The value that kubectl and the API server read instead, if there is one.
-fn coerce(error: &PathError, value: &Value) -> Option<Value> {
-    match (value, error.inner().to_string().rsplit_once(", expected ")?.1) {
-        (Value::Null, "a string") => Some(Value::String(String::new())),
-        (Value::String(word), "a boolean") => match word.as_str() {
-            "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(Value::Bool(true)),
-            "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some(Value::Bool(false)),
-            _ => None,
-        },
-        (Value::Number(number), "i32" | "i64" | "u32" | "u64") => {
-            let float = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0);
-            float.filter(|float| float.abs() < MAX_EXACT_INTEGER).map(|float| Value::from(float as i64))
-        }
-        _ => None,
-    }
+pub fn decode_as_kubectl<T: DeserializeOwned>(value: &Value) -> Result<T, DecodeError> {
+    serde_path_to_error::deserialize(Lenient(value)).map_err(|error| decode_error(&error))
 }
 
 fn decode_error(error: &PathError) -> DecodeError {
     DecodeError { field: error.path().to_string(), problem: plain_problem(&error.inner().to_string()) }
 }
 
-/// Rewrites a message of serde without the names of Rust types, for example `"7" is text; expected a whole number`.
+/// Rewrites a message of serde without the names of Rust types, for example `"7" is text; expected a whole number`. serde describes what it
+/// expected only as text. The result is text for people: no code depends on it, and a message in another form stays as it is.
 pub fn plain_problem(message: &str) -> String {
     let Some((found, expected)) = message.rsplit_once(", expected ") else { return message.to_owned() };
     let Some((kind, value)) = found.strip_prefix("invalid ").and_then(|found| found.split_once(": ")) else {
@@ -194,7 +153,7 @@ mod tests {
         let labels = [("a.b/c", ""), ("on", "on")].map(|(key, value)| (key.to_owned(), value.to_owned()));
         let object =
             Object { on: Some(true), all: vec![false, true, false, true], priority: 1000, labels: labels.into() };
-        assert_eq!(decode_as_kubectl(value), Ok(object));
+        assert_eq!(decode_as_kubectl(&value), Ok(object));
         for (value, field, problem) in [
             (json!({"on": "maybe"}), "on", "\"maybe\" is text; expected true or false"),
             (json!({"on": 1}), "on", "1 is a number; expected true or false"),
@@ -212,7 +171,7 @@ mod tests {
             (json!({"labels": {"a": 1.5}}), "labels.a", "1.5 is a number; quote it, because it must be text"),
         ] {
             let expected = DecodeError { field: field.to_owned(), problem: problem.to_owned() };
-            assert_eq!(decode_as_kubectl::<Object>(value.clone()), Err(expected), "{value}");
+            assert_eq!(decode_as_kubectl::<Object>(&value), Err(expected), "{value}");
         }
     }
 

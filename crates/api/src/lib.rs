@@ -13,6 +13,7 @@ pub mod fields;
 pub mod kinds;
 pub mod koordinator;
 pub mod kueue;
+mod lenient;
 pub mod membership;
 pub mod meta;
 pub mod object_set;

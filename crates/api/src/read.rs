@@ -510,7 +510,7 @@ pub(crate) fn typed<T: DeserializeOwned>(value: &Value, source: &Source, object:
     decode(value).or_else(|_| {
         let mut quoted = value.clone();
         quote_quantities(&mut quoted);
-        decode_as_kubectl(quoted).map_err(|DecodeError { field, problem }| {
+        decode_as_kubectl(&quoted).map_err(|DecodeError { field, problem }| {
             InputError::new(problem).at(source).object(object.clone()).field(field)
         })
     })

@@ -23,6 +23,7 @@ use crate::action::{Action, EventReason};
 use crate::action_log::Request;
 use crate::effects::{FINISHED, REQUEUED, is_true};
 use crate::queue::{PendingQueue, PendingSummary};
+use crate::reported::ReportedReasons;
 use crate::step::Step;
 use crate::view::{ClusterView, ObjectUpdate};
 pub(crate) use cycle::{HeadResult, decide};
@@ -37,6 +38,8 @@ pub(crate) struct Admission {
     /// The unfinished pods of each Job, by the uid of the Job.
     pods_of: BTreeMap<String, BTreeSet<NamespacedName>>,
     lines: QuotaLines,
+    /// The reasons that were reported on workloads without quota.
+    reported: ReportedReasons,
     /// The steps of the last cycle that the caller has not received yet.
     pub steps: VecDeque<Step>,
 }
@@ -95,6 +98,7 @@ impl Admission {
             _ => {
                 queue.remove(&unit);
                 self.lines.remove(name);
+                self.reported.forget(&unit.key());
             }
         }
     }
