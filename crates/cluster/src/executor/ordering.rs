@@ -171,6 +171,6 @@ mod tests {
         let _unmark = order.ticket_for(&unmark("a"));
         assert!(first.superseded().now_or_never().is_some(), "a condition of another type came between");
         assert!(second.superseded().now_or_never().is_some());
-        assert!(first.superseded().now_or_never().is_none(), "it is told once");
+        assert!(first.superseded().now_or_never().is_none(), "the ticket is notified once");
     }
 }
