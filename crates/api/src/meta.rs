@@ -1,7 +1,6 @@
 //! The names of objects, and macros that define the types of custom resources.
 
 use std::fmt;
-use std::str::FromStr;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -76,23 +75,6 @@ impl fmt::Display for NamespacedName {
     }
 }
 
-/// Reads what [`fmt::Display`] writes: `namespace/name`, both not empty.
-impl FromStr for NamespacedName {
-    type Err = NotANamespacedName;
-
-    fn from_str(text: &str) -> Result<Self, NotANamespacedName> {
-        let (namespace, name) = text.split_once('/').ok_or(NotANamespacedName)?;
-        if namespace.is_empty() || name.is_empty() || name.contains('/') {
-            return Err(NotANamespacedName);
-        }
-        Ok(Self::new(namespace, name))
-    }
-}
-
-/// The error for a text that is not `namespace/name`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotANamespacedName;
-
 /// The key of an object in a map: its name with the namespace, or without for cluster-scoped kinds.
 pub trait Name {
     /// Returns the key for an object's metadata.
@@ -108,19 +90,5 @@ impl Name for NamespacedName {
 impl Name for String {
     fn of_object(metadata: &ObjectMeta) -> Self {
         metadata.name.clone().unwrap_or_default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_read_as_it_is_written() {
-        let name = NamespacedName::new("team", "a");
-        assert_eq!(name.to_string().parse(), Ok(name));
-        for text in ["", "a", "/a", "team/", "team/a/b"] {
-            assert_eq!(text.parse::<NamespacedName>(), Err(NotANamespacedName), "{text}");
-        }
     }
 }

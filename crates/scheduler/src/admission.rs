@@ -23,7 +23,6 @@ use crate::action::{Action, EventReason};
 use crate::action_log::Request;
 use crate::effects::{FINISHED, REQUEUED, is_true};
 use crate::queue::{PendingQueue, PendingSummary};
-use crate::reported::ReportedReasons;
 use crate::step::Step;
 use crate::view::{ClusterView, ObjectUpdate};
 pub(crate) use cycle::{HeadResult, decide};
@@ -38,8 +37,6 @@ pub(crate) struct Admission {
     /// The unfinished pods of each Job, by the uid of the Job.
     pods_of: BTreeMap<String, BTreeSet<NamespacedName>>,
     lines: QuotaLines,
-    /// The reasons that were reported on workloads without quota.
-    reported: ReportedReasons,
     /// The steps of the last cycle that the caller has not received yet.
     pub steps: VecDeque<Step>,
 }
@@ -98,7 +95,6 @@ impl Admission {
             _ => {
                 queue.remove(&unit);
                 self.lines.remove(name);
-                self.reported.forget(&unit.key());
             }
         }
     }

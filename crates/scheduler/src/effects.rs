@@ -22,11 +22,6 @@ const DISRUPTION_TARGET: &str = "DisruptionTarget";
 /// Less than the 32768 characters that the API server accepts for the message of a condition.
 const MAX_MESSAGE_LENGTH: usize = 30_000;
 
-/// The part of a message that is written into a condition.
-pub(crate) fn stored_message(message: &str) -> &str {
-    message.char_indices().nth(MAX_MESSAGE_LENGTH).map_or(message, |(end, _)| &message[..end])
-}
-
 /// Changes an object as the action does; `false` if the action does not apply to its kind, or its state does not allow it.
 pub fn apply(action: &Action, object: &mut Object, now: Timestamp) -> bool {
     match object {
@@ -170,7 +165,7 @@ impl ConditionChange {
             type_: type_.to_owned(),
             status: status_of(holds).to_owned(),
             reason: Some(reason.to_owned()),
-            message: Some(stored_message(message).to_owned()),
+            message: Some(message.chars().take(MAX_MESSAGE_LENGTH).collect()),
             last_transition_time: time(whole_seconds(since)).map(Time),
             ..PodCondition::default()
         }))
@@ -209,23 +204,27 @@ fn apply_to_group(action: &Action, group: &mut PodGroup) -> bool {
 pub(crate) const REQUEUED: &str = "its pods are gone, and it waits for quota again";
 /// The message of the condition `Finished` of a workload, and of the event.
 pub(crate) const FINISHED: &str = "the workload is finished";
-/// The type of the condition in which a workload's preemptor is recorded. The message is the record and nothing else: `namespace/name`, as
-/// [`NamespacedName`] writes and reads it. The status of a Workload has no field for the preemptor; an annotation cannot be written together
-/// with the status, and tenants may write it.
+/// The type of a workload's condition whose message is only the preemptor, as `namespace/name`: the status of a Workload has no field for the
+/// preemptor, and an annotation cannot be written together with the status.
 const PREEMPTED_FOR_WORKLOAD: &str = "reprieve.dev/PreemptedFor";
+/// The start of [`workload_preempted`]; the preemptor and `: ` follow. Earlier versions wrote the preemptor only there.
+const PREEMPTED_FOR_MESSAGE: &str = "preempted for workload ";
 
-/// The preemptor of a workload that has had no quota since, and the time since which the workload waits again. `None` if another program
-/// preempted the workload.
+/// The preemptor of a workload that has had no quota since, and the time since which the workload waits again.
 pub fn preemptor_recorded_on(workload: &KueueWorkload) -> Option<(NamespacedName, Timestamp)> {
     let status = workload.status.as_ref().filter(|status| status.admission.is_none())?;
     let find =
         |type_: &str| status.conditions.iter().find(|condition| condition.type_ == type_ && condition.status == "True");
-    let (preempted, record) = (find("Preempted")?, find(PREEMPTED_FOR_WORKLOAD)?);
-    // A record older than the preemption belongs to an earlier one.
-    if record.last_transition_time < preempted.last_transition_time {
-        return None;
-    }
-    Some((record.message.parse().ok()?, timestamp(find("Requeued")?.last_transition_time.0)))
+    let preempted = find("Preempted")?;
+    // A condition older than the preemption belongs to an earlier preemption: the version that preempted now did not write it.
+    let is_current = |condition: &&Condition| condition.last_transition_time >= preempted.last_transition_time;
+    let written = find(PREEMPTED_FOR_WORKLOAD).filter(is_current);
+    let preemptor = match written {
+        Some(written) => written.message.as_str(),
+        None => preempted.message.strip_prefix(PREEMPTED_FOR_MESSAGE)?.split_once(": ")?.0,
+    };
+    let (namespace, name) = preemptor.split_once('/')?;
+    Some((NamespacedName::new(namespace, name), timestamp(find("Requeued")?.last_transition_time.0)))
 }
 
 pub(crate) fn apply_to_workload(action: &Action, workload: &mut KueueWorkload, now: Timestamp) -> bool {
@@ -405,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn the_preemptor_of_a_workload_is_read_only_from_its_record() {
+    fn the_preemptor_of_a_workload_that_an_older_version_evicted_is_found() {
         let mut workload = KueueWorkload::default();
         let evict = |preemptor| Action::EvictWorkload {
             workload: target(),
@@ -415,31 +414,25 @@ mod tests {
         assert!(apply_to_workload(&evict("big"), &mut workload, AT));
         assert!(apply_to_workload(&Action::RequeueWorkload { workload: target() }, &mut workload, AT));
         assert_eq!(preemptor_recorded_on(&workload), Some((NamespacedName::new("default", "big"), AT)));
-        let change = |change: &dyn Fn(&mut Condition)| {
-            let mut changed = workload.clone();
-            changed.status.as_mut().expect("it has one").conditions.iter_mut().for_each(change);
-            preemptor_recorded_on(&changed)
+        let conditions = |workload: &mut KueueWorkload, keep: &dyn Fn(&Condition) -> bool| {
+            workload.status.as_mut().expect("it has one").conditions.retain(keep);
         };
-        let later = time(AT.plus_seconds(60)).map(Time).expect("a time");
-        let is_record = |condition: &Condition| condition.type_ == PREEMPTED_FOR_WORKLOAD;
 
-        let other_texts = change(&|condition| {
-            if !is_record(condition) {
-                condition.message = "preempted for workload default/other: by hand".to_owned();
-            }
-        });
-        assert_eq!(other_texts, Some((NamespacedName::new("default", "big"), AT)), "texts for people are not read");
-        let no_record = change(&|condition| {
-            if is_record(condition) {
-                condition.status = "False".to_owned();
-            }
-        });
-        assert_eq!(no_record, None, "another program preempted it");
-        let outdated = change(&|condition| {
-            if condition.type_ == "Preempted" {
-                condition.last_transition_time = later.clone();
-            }
-        });
-        assert_eq!(outdated, None, "the record is of an earlier preemption");
+        let mut by_older = workload.clone();
+        conditions(&mut by_older, &|condition| condition.type_ != PREEMPTED_FOR_WORKLOAD);
+        assert_eq!(preemptor_recorded_on(&by_older), Some((NamespacedName::new("default", "big"), AT)));
+
+        conditions(&mut workload, &|condition| condition.type_ == PREEMPTED_FOR_WORKLOAD);
+        let (mut again, later) = (KueueWorkload::default(), AT.plus_seconds(60));
+        assert!(apply_to_workload(&evict("other"), &mut again, later));
+        assert!(apply_to_workload(&Action::RequeueWorkload { workload: target() }, &mut again, later));
+        conditions(&mut again, &|condition| condition.type_ != PREEMPTED_FOR_WORKLOAD);
+        let stale = workload.status.expect("it has one").conditions;
+        again.status.as_mut().expect("it has one").conditions.extend(stale);
+        assert_eq!(
+            preemptor_recorded_on(&again),
+            Some((NamespacedName::new("default", "other"), later)),
+            "the condition of the first preemption is outdated"
+        );
     }
 }

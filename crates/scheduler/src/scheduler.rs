@@ -30,7 +30,7 @@ use crate::action_log::{ActionLog, Request};
 use crate::admission::Admission;
 use crate::preemption::{Preemption, PreemptionPhase, Preemptions, nominate, victims};
 use crate::queue::{ParkedFor, PendingQueue, WaitState};
-use crate::status::StatusUpdates;
+use crate::status::{self, StatusUpdates};
 use crate::step::{Step, StepOutcome};
 use crate::test_bugs::{Bug, Bugs, FATAL};
 use crate::view::ClusterView;
@@ -388,8 +388,7 @@ impl Scheduler {
     fn report_waiting(&mut self, unit: &UnitRef, reason: WaitReason, why: &str, now: Timestamp) {
         self.queue.set_reason(unit, reason);
         if reason != WaitReason::AwaitingApiState {
-            let requests = self.status.report_waiting(unit, (reason, why), &self.view, now);
-            self.send_all(requests, now);
+            self.send_all(status::report_waiting(unit, (reason, why), &self.view, now), now);
         }
     }
 

@@ -14,7 +14,7 @@ use crate::event::{ActionResult, Event};
 use crate::queue::WaitState;
 use crate::status::UNSCHEDULABLE;
 use crate::test_bugs::Bug;
-use crate::view::{RoomChange, needs_place, preemptor_of};
+use crate::view::{RoomChange, preemptor_of};
 
 impl Scheduler {
     /// Processes an event.
@@ -94,7 +94,6 @@ impl Scheduler {
             return;
         }
         let deleted = self.view.deleted(key);
-        self.status.forget(key);
         match key.kind {
             Kind::Pod => self.update_view(&key.name, now),
             Kind::KueueWorkload | Kind::Job => self.workload_or_job_deleted(key, deleted.as_ref(), now),
@@ -125,9 +124,6 @@ impl Scheduler {
             self.emit_event(ObjectKey::new(Kind::Pod, name.clone()), EventReason::Refused, error.to_string(), now);
         }
         let (before, after) = (update.before.as_deref(), update.after.as_deref());
-        if !after.is_some_and(needs_place) {
-            self.status.forget(&ObjectKey::new(Kind::Pod, name.clone()));
-        }
         if self.preemptions.pod_changed(name, before, after) {
             self.queue.room_changed(RoomChange::Unmarked, &self.view);
         }

@@ -86,8 +86,7 @@ impl Scheduler {
             self.queue_step(entry, now);
         }
         self.deciding = None;
-        let refusals = self.admission.report_invalid(&entrants, &self.view);
-        self.send_all(refusals, now);
+        self.send_all(self.admission.report_invalid(&entrants, &self.view), now);
     }
 
     fn explain(&mut self, id: WorkloadId, unit: UnitRef, head: HeadResult, now: Timestamp) -> CycleHead {
