@@ -61,7 +61,7 @@ pub fn run(args: &CompareArgs) -> Result<u8, Error> {
                 "apiVersion": "reprieve.dev/v1alpha1",
                 "kind": "Comparison",
                 "preemptor": preemptor,
-                "verdicts": results,
+                "results": results,
             });
             if !warnings.is_empty() {
                 result["warnings"] = warnings.into();
@@ -83,7 +83,7 @@ fn as_table(preemptor: &PreemptorRef, results: &[PolicyResult], warnings: &[Stri
             if result.tolerations { "on" } else { "off" }.to_owned(),
             outcome,
             or_none(first_n_and_more(&result.victims, 4)),
-            or_none(result.lost.texts().join(", ")),
+            or_none(result.eviction_cost.texts().join(", ")),
             why,
         ]
     });

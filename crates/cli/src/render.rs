@@ -215,14 +215,14 @@ fn spared(spared: &[SparedReport], detail: Detail) -> Rows {
 }
 
 fn places(kind: &'static str, places: &[PlacementReport], detail: Detail) -> Vec<Rows> {
-    if places.len() == 1 && places[0].verdict == PlaceResult::Chosen {
+    if places.len() == 1 && places[0].result == PlaceResult::Chosen {
         return Vec::new();
     }
     if detail == Detail::Wide {
         let row = |place: &PlacementReport| {
             let filter = place.filter.unwrap_or_default().to_owned();
             let victims = place.victims.join(", ");
-            vec![place.name.clone(), format!("{:?}", place.verdict), filter, place.text.clone(), victims]
+            vec![place.name.clone(), format!("{:?}", place.result), filter, place.text.clone(), victims]
         };
         let members = places.iter().flat_map(|place| &place.nodes);
         return vec![
@@ -232,7 +232,7 @@ fn places(kind: &'static str, places: &[PlacementReport], detail: Detail) -> Vec
     }
     let mut folded: BTreeMap<(String, Option<&str>), Vec<&PlacementReport>> = BTreeMap::new();
     for place in places {
-        folded.entry((format!("{:?}", place.verdict), place.filter)).or_default().push(place);
+        folded.entry((format!("{:?}", place.result), place.filter)).or_default().push(place);
     }
     let rows = folded.into_iter().map(|((result, filter), places)| {
         let names: Vec<String> = places.iter().map(|place| place.name.clone()).collect();

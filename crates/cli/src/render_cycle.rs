@@ -9,7 +9,7 @@ use crate::render::{Detail, assumed, document, first_n_and_more, table};
 
 /// The output of `plan --cycle`.
 pub fn cycle(report: &CycleReport, detail: Detail) -> String {
-    let of = |result| report.heads.iter().filter(|head| head.verdict == result).count();
+    let of = |result| report.heads.iter().filter(|head| head.result == result).count();
     let workloads = count(report.heads.len(), "workload", "workloads");
     let victims: usize = report.heads.iter().map(|head| head.victims.len()).sum();
     let first_line = match (report.heads.len(), of(HeadResult::Preempt)) {
@@ -37,7 +37,7 @@ fn heads(report: &CycleReport, detail: Detail) -> String {
             head.workload.clone(),
             head.queue.clone(),
             head.priority.to_string(),
-            format!("{:?}{reason}", head.verdict),
+            format!("{:?}{reason}", head.result),
             first_n_and_more(&victims, shown),
             head.text.clone(),
         ]

@@ -52,7 +52,7 @@ pub fn run(args: &TestArgs) -> Result<u8, Error> {
                 Found::OtherName => found += 1,
                 Found::Case(case) => {
                     found += 1;
-                    let stop = args.fail_fast && case.verdict != TestResult::Passed;
+                    let stop = args.fail_fast && case.result != TestResult::Passed;
                     cases.push(*case);
                     if stop {
                         break 'all;
@@ -78,7 +78,7 @@ pub fn run(args: &TestArgs) -> Result<u8, Error> {
 }
 
 fn count(cases: &[Case], result: TestResult) -> usize {
-    cases.iter().filter(|case| case.verdict == result).count()
+    cases.iter().filter(|case| case.result == result).count()
 }
 
 fn glob(pattern: &str) -> Result<GlobMatcher, Error> {
@@ -107,8 +107,8 @@ fn print(output: Output, cases: &[Case]) -> Result<(), Error> {
 fn print_table(cases: &[Case]) -> Result<(), Error> {
     let style = |colour: anstyle::AnsiColor| anstyle::Style::new().bold().fg_color(Some(colour.into()));
     let (red, green) = (style(anstyle::AnsiColor::Red), style(anstyle::AnsiColor::Green));
-    for case in cases.iter().filter(|case| case.verdict != TestResult::Passed) {
-        let title = if case.verdict == TestResult::Failed { "FAIL" } else { "BAD INPUT" };
+    for case in cases.iter().filter(|case| case.result != TestResult::Passed) {
+        let title = if case.result == TestResult::Failed { "FAIL" } else { "BAD INPUT" };
         output::line(&format!("{red}{title}{red:#}  {}  ({})", case.name, case.file.display()))?;
         for problem in &case.problems {
             output::line(&format!("  {problem}"))?;

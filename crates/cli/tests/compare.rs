@@ -140,8 +140,8 @@ fn ask(yaml: &str, kind: &str, name: &str) -> Result<Vec<PolicyResult>, InputErr
 }
 
 fn answers(yaml: &str, kind: &str, name: &str) -> Vec<(&'static str, Option<OutcomeName>, Vec<String>)> {
-    let verdicts = ask(yaml, kind, name).unwrap_or_else(|error| panic!("{error}\n{yaml}"));
-    verdicts.into_iter().map(|verdict| (verdict.policy, verdict.outcome, verdict.victims)).collect()
+    let results = ask(yaml, kind, name).unwrap_or_else(|error| panic!("{error}\n{yaml}"));
+    results.into_iter().map(|result| (result.policy, result.outcome, result.victims)).collect()
 }
 
 /// What comes of it, and who goes.
@@ -229,12 +229,12 @@ fn what_is_lost_is_added_up_over_the_pods_that_go() {
     ];
     for words in [YuniKorn, Koordinator, Kueue] {
         let yaml = queues(words) + &pods.iter().map(|pod| pod.written(words)).collect::<String>();
-        let verdicts = ask(&yaml, "Pod", "urgent").expect("it is a question");
-        assert_eq!(verdicts[0].victims, ["default/b-1", "default/b-2"], "in the words of {words:?}");
-        assert_eq!(verdicts[0].lost, EvictionCost { pods: 2, gpus: 2, seconds: (50 + 40) * 60 });
-        assert_eq!(verdicts[0].difference, Vec::<String>::new(), "it is the first");
-        let refused = &verdicts[2];
-        assert_eq!((refused.policy, refused.lost), ("YuniKorn", EvictionCost::default()));
+        let results = ask(&yaml, "Pod", "urgent").expect("it is a question");
+        assert_eq!(results[0].victims, ["default/b-1", "default/b-2"], "in the words of {words:?}");
+        assert_eq!(results[0].eviction_cost, EvictionCost { pods: 2, gpus: 2, seconds: (50 + 40) * 60 });
+        assert_eq!(results[0].difference, Vec::<String>::new(), "it is the first");
+        let refused = &results[2];
+        assert_eq!((refused.policy, refused.eviction_cost), ("YuniKorn", EvictionCost::default()));
         assert!(refused.difference[0].starts_with("NotUnderGuarantee: "), "{refused:?}");
     }
 }
@@ -244,9 +244,9 @@ fn victim_of_one_policy_is_listed_with_the_law_that_spares_it_under_the_other() 
     let pods = [pod("b-1", "b", 2, 5, Some(10)), pod("b-2", "b", 8, 5, Some(5)), pod("urgent", "a", 2, 5, None)];
     for words in [YuniKorn, Koordinator, Kueue] {
         let yaml = queues(words) + &pods.iter().map(|pod| pod.written(words)).collect::<String>();
-        let verdicts = ask(&yaml, "Pod", "urgent").expect("it is a question");
-        assert_eq!(verdicts[2].difference, ["evicts default/b-1, spared by Priority under Kubernetes"], "{words:?}");
-        assert_eq!(verdicts[4].difference, ["evicts default/b-1, spared by Priority under Kubernetes"], "{words:?}");
+        let results = ask(&yaml, "Pod", "urgent").expect("it is a question");
+        assert_eq!(results[2].difference, ["evicts default/b-1, spared by Priority under Kubernetes"], "{words:?}");
+        assert_eq!(results[4].difference, ["evicts default/b-1, spared by Priority under Kubernetes"], "{words:?}");
     }
 }
 
@@ -342,14 +342,14 @@ spec:
 
 #[test]
 fn workload_is_evicted_whole_under_policies_with_gangs() {
-    let verdicts = ask(WORKLOADS, "Workload", "urgent").expect("it is a question");
+    let results = ask(WORKLOADS, "Workload", "urgent").expect("it is a question");
     let whole = ["default/gang-0", "default/gang-1"];
     for (policy, victims, pods) in [("Kubernetes", &whole[..], 2), ("Koordinator", &[], 0), ("Kueue", &whole, 2)] {
-        let verdict = verdicts.iter().find(|verdict| verdict.policy == policy).expect("every policy is asked");
-        assert_eq!(verdict.victims, victims, "{policy}");
-        assert_eq!(verdict.lost, EvictionCost { pods, gpus: 0, seconds: 600 * pods as i64 }, "{policy}");
+        let result = results.iter().find(|result| result.policy == policy).expect("every policy is asked");
+        assert_eq!(result.victims, victims, "{policy}");
+        assert_eq!(result.eviction_cost, EvictionCost { pods, gpus: 0, seconds: 600 * pods as i64 }, "{policy}");
     }
-    let refused = &verdicts[3];
+    let refused = &results[3];
     assert!(refused.difference[0].starts_with("QuotaLimit: "), "within its own quota it may only run: {refused:?}");
 }
 
@@ -357,8 +357,8 @@ fn workload_is_evicted_whole_under_policies_with_gangs() {
 fn queue_without_cohort_cannot_borrow() {
     let larger = WORKLOADS.replace("count: 1,", "count: 3,").replace("withinClusterQueue: LowerPriority", "");
     let node = "{apiVersion: v1, kind: Node, metadata: {name: big}, status: {allocatable: {cpu: 64, pods: 99}}}";
-    let verdicts = ask(&format!("{node}\n---{larger}"), "Workload", "urgent").expect("it is a question");
-    let outcomes: Vec<_> = verdicts.iter().map(|verdict| verdict.outcome).collect();
+    let results = ask(&format!("{node}\n---{larger}"), "Workload", "urgent").expect("it is a question");
+    let outcomes: Vec<_> = results.iter().map(|result| result.outcome).collect();
     let refused = Some(Unschedulable);
     assert_eq!(
         outcomes,
@@ -392,7 +392,7 @@ fn comparison_and_plan_decide_the_same_under_each_policy() {
     for file in reprieve::input::files(&folder).expect("there are cases") {
         let input = reprieve::input::read(std::slice::from_ref(&file)).expect("cases can be read");
         let spec = input.test.expect("it is a case").object.spec.clone();
-        let verdicts =
+        let results =
             compare_policies(&input.objects, &spec).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let policy = policy(&spec.profile).expect("cases have a policy");
         let scheduler_name = spec.profile.scheduler_name.as_deref();
@@ -404,7 +404,7 @@ fn comparison_and_plan_decide_the_same_under_each_policy() {
         } else {
             &spec.profile.policy
         };
-        let here = verdicts.iter().find(|verdict| verdict.policy == own && verdict.tolerations);
+        let here = results.iter().find(|result| result.policy == own && result.tolerations);
         let here = here.expect("every policy is asked");
         if here.outcome.is_some() {
             assert_eq!(here.outcome, Some(alone.outcome), "{}", file.display());
@@ -420,11 +420,11 @@ fn effect_of_a_toleration_is_shown_against_the_same_policy() {
         let low = pod("b-1", "b", 10, 1, Some(10)).written(words);
         let low = low.replace("nodeName: node, ", "nodeName: node, priorityClassName: tolerant, ");
         let yaml = format!("{class}\n---\n{}{low}{}", queues(words), pod("urgent", "a", 2, 9, None).written(words));
-        let verdicts = ask(&yaml, "Pod", "urgent").expect("it is a question");
+        let results = ask(&yaml, "Pod", "urgent").expect("it is a question");
         let shown = |policy: &str, tolerations: bool| {
-            let verdict = verdicts.iter().find(|one| one.policy == policy && one.tolerations == tolerations);
-            let verdict = verdict.expect("every policy is asked twice");
-            (verdict.outcome, verdict.victims.clone(), verdict.difference.clone())
+            let result = results.iter().find(|one| one.policy == policy && one.tolerations == tolerations);
+            let result = result.expect("every policy is asked twice");
+            (result.outcome, result.victims.clone(), result.difference.clone())
         };
         for policy in ["Kubernetes", "kube-scheduler"] {
             let spared = vec!["Toleration spares 1 pod".to_owned()];

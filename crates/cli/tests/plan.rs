@@ -174,7 +174,7 @@ fn a_failing_test_shows_the_difference_in_every_form() {
     let path = folder.path().display().to_string();
     for (form, parts) in [
         ("table", ["outcome: expected Schedule, decided Preempt", "0 passed, 1 failed"]),
-        ("json", ["\"verdict\": \"Failed\"", "\"decision\""]),
+        ("json", ["\"result\": \"Failed\"", "\"decision\""]),
         ("junit", ["<testsuite ", "outcome: expected Schedule"]),
     ] {
         let output = reprieve(&["test", &path, "-o", form], "");
@@ -195,10 +195,10 @@ fn every_policy_decides_on_queues_of_every_kind() {
         let output = reprieve(&["compare", "-f", &file, "-o", "json"], "");
         let json: Value =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{case}: {}", text(&output)));
-        let verdicts = json["verdicts"].as_array().expect("a list");
-        assert_eq!(verdicts.len(), 5, "{case}");
-        for verdict in verdicts {
-            assert!(verdict["outcome"].is_string(), "{case}: {verdict}");
+        let results = json["results"].as_array().expect("a list");
+        assert_eq!(results.len(), 5, "{case}");
+        for result in results {
+            assert!(result["outcome"].is_string(), "{case}: {result}");
         }
         let page = text(&reprieve(&["compare", "-f", &file, "-o", "html"], ""));
         assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
@@ -238,9 +238,9 @@ fn cycle_has_every_output_format_and_its_exit_status_shows_victims() {
     let json: Value = serde_json::from_slice(&cycle(&["-o", "json"]).stdout).expect("it is JSON");
     let yaml: Value = serde_saphyr::from_slice(&cycle(&["-o", "yaml"]).stdout).expect("it is YAML");
     assert_eq!(json, yaml);
-    let verdicts: Vec<&str> =
-        json["heads"].as_array().into_iter().flatten().filter_map(|head| head["verdict"].as_str()).collect();
-    assert_eq!(verdicts, ["Preempt", "Schedule", "Skipped", "Skipped"]);
+    let results: Vec<&str> =
+        json["heads"].as_array().into_iter().flatten().filter_map(|head| head["result"].as_str()).collect();
+    assert_eq!(results, ["Preempt", "Schedule", "Skipped", "Skipped"]);
     assert_eq!(json["heads"][0]["admission"]["podSetAssignments"][0]["flavors"]["nvidia.com/gpu"], "a100");
     assert_eq!(text(&cycle(&["-o", "name"])), "default/sweep\n");
     let (table, wide) = (cycle(&[]), cycle(&["-o", "wide"]));

@@ -116,11 +116,11 @@ fn every_policy_refuses_unsupported_requirements() {
         "kueue-options/own-a-topology-request-is-refused",
     ] {
         let report = json(&["compare", "-f", &case(name), "-o", "json"]);
-        let verdicts = report["verdicts"].as_array().expect("there are verdicts");
-        assert!(verdicts.iter().any(|verdict| verdict["outcome"] == "Unschedulable"), "{name}: {verdicts:#?}");
-        for verdict in verdicts {
-            assert_eq!(verdict["victims"], serde_json::json!([]), "{name}: {verdict:#}");
-            assert!(verdict["outcome"] != "Schedule" && verdict["outcome"] != "Preempt", "{name}: {verdict:#}");
+        let results = report["results"].as_array().expect("there are results");
+        assert!(results.iter().any(|result| result["outcome"] == "Unschedulable"), "{name}: {results:#?}");
+        for result in results {
+            assert_eq!(result["victims"], serde_json::json!([]), "{name}: {result:#}");
+            assert!(result["outcome"] != "Schedule" && result["outcome"] != "Preempt", "{name}: {result:#}");
         }
     }
 }

@@ -212,7 +212,7 @@ fn a_comparison_names_the_law_that_refuses_the_preemptor() {
     let arguments = ["compare", "-f", &file, "--for", "pod/new", "-o", "json"];
     let output = Command::new(env!("CARGO_BIN_EXE_reprieve")).args(arguments).output().expect("reprieve runs");
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
-    let law = &answer["verdicts"][0]["law"];
+    let law = &answer["results"][0]["law"];
     assert_eq!(law["gates"], serde_json::json!(["example.com/wait"]), "{answer:#}");
     assert!(law["name"].is_string() && law["text"].is_string(), "{law}");
 }

@@ -52,7 +52,7 @@ pub struct HeadReport {
     /// The priority of the workload.
     pub priority: i32,
     /// The outcome, or `Skipped`.
-    pub verdict: HeadResult,
+    pub result: HeadResult,
     /// The law that refuses the workload or makes it wait, or the reason for which the cycle skips it.
     pub reason: Option<&'static str>,
     /// The reason as a sentence.
@@ -136,15 +136,15 @@ fn head(loaded: &Loaded, entry: &CycleEntry, violations: &Violations<'_>) -> Hea
     if !violated.is_empty() {
         text = format!("{text}; {}", violates(&violated));
     }
-    let (verdict, answer) = match &entry.result {
+    let (result, answer) = match &entry.result {
         CycleResult::Decided(outcome) => {
-            let verdict = match outcome {
+            let result = match outcome {
                 Outcome::Schedule(_) => HeadResult::Schedule,
                 Outcome::Preempt(_) => HeadResult::Preempt,
                 Outcome::Wait(_) => HeadResult::Wait,
                 Outcome::Unschedulable(_) => HeadResult::Unschedulable,
             };
-            (verdict, Some(named(loaded, &[], outcome)))
+            (result, Some(named(loaded, &[], outcome)))
         }
         CycleResult::Skipped(_) => (HeadResult::Skipped, None),
     };
@@ -153,7 +153,7 @@ fn head(loaded: &Loaded, entry: &CycleEntry, violations: &Violations<'_>) -> Hea
         workload: loaded.names.workload(entry.workload).to_string(),
         queue: workload.queue.map(|queue| loaded.names.queue(queue).to_owned()).unwrap_or_default(),
         priority: workload.priority.0,
-        verdict,
+        result,
         reason,
         text,
         victims,

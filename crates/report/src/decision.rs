@@ -268,7 +268,7 @@ pub struct PlacementReport {
     /// The name of the node or of the domain.
     pub name: String,
     /// Whether the place is chosen.
-    pub verdict: PlaceResult,
+    pub result: PlaceResult,
     /// The filter or law that makes the place infeasible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<&'static str>,

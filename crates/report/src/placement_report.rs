@@ -34,8 +34,8 @@ impl Places<'_> {
             NodeResult::HigherCost(_, difference) => *difference,
             NodeResult::Chosen | NodeResult::Infeasible(..) => None,
         }));
-        let report = |&NodeEntry { node, result: ref verdict, decisive }: &NodeEntry| {
-            let place = match verdict {
+        let report = |&NodeEntry { node, ref result, decisive }: &NodeEntry| {
+            let place = match result {
                 NodeResult::Chosen => chosen_place(name(node), tie),
                 NodeResult::HigherCost(plan, difference) => self.not_chosen(name(node), plan, *difference, chosen_name),
                 NodeResult::Infeasible(RefusedNode { refusal, shortages }) => {
@@ -56,8 +56,8 @@ impl Places<'_> {
             DomainResult::HigherCost(_, difference) => *difference,
             DomainResult::Chosen | DomainResult::Infeasible(_) => None,
         }));
-        let report = |DomainEntry { domain, result: verdict, decisive }: &DomainEntry| {
-            let place = match verdict {
+        let report = |DomainEntry { domain, result, decisive }: &DomainEntry| {
+            let place = match result {
                 DomainResult::Chosen => chosen_place(name(domain), tie),
                 DomainResult::HigherCost(plan, difference) => {
                     self.not_chosen(name(domain), plan, *difference, chosen_name)
@@ -140,10 +140,10 @@ fn chosen_place(name: &str, tie: Option<Difference>) -> PlacementReport {
     place(name, PlaceResult::Chosen, text.to_owned())
 }
 
-fn place(name: &str, verdict: PlaceResult, text: String) -> PlacementReport {
+fn place(name: &str, result: PlaceResult, text: String) -> PlacementReport {
     PlacementReport {
         name: name.to_owned(),
-        verdict,
+        result,
         filter: None,
         decisive: true,
         text,

@@ -83,7 +83,7 @@ impl World {
         let line = |head: &HeadReport| {
             let name = head.workload.trim_start_matches("default/");
             let reason = head.reason.map(|reason| format!(" {reason}")).unwrap_or_default();
-            format!("{name} {:?}{reason}", head.verdict)
+            format!("{name} {:?}{reason}", head.result)
         };
         self.cycle_under(policy).heads.iter().map(line).collect()
     }

@@ -306,16 +306,15 @@ impl Decided {
         for reason in &explanation.victims {
             check(&reason.failure, &reason.shortages);
         }
-        for NodeEntry { result: verdict, .. } in &explanation.nodes {
-            if let NodeResult::Infeasible(RefusedNode { refusal, shortages }) = verdict
+        for NodeEntry { result, .. } in &explanation.nodes {
+            if let NodeResult::Infeasible(RefusedNode { refusal, shortages }) = result
                 && let NodeRefusal::FilterFailed(failure) | NodeRefusal::NoCandidate(failure) = refusal
             {
                 check(failure, shortages);
             }
         }
-        for DomainEntry { result: verdict, .. } in &explanation.domains {
-            if let DomainResult::Infeasible(DomainRefusal::TooFewPlaced(few) | DomainRefusal::NoCandidate(few)) =
-                verdict
+        for DomainEntry { result, .. } in &explanation.domains {
+            if let DomainResult::Infeasible(DomainRefusal::TooFewPlaced(few) | DomainRefusal::NoCandidate(few)) = result
             {
                 few.failures.iter().for_each(|node| check(&node.failure, &node.shortages));
             }

@@ -221,7 +221,7 @@ fn every_refusal_has_a_reason() {
         }
         let nodes = &report.explanation.nodes;
         let listed = nodes.len() == loaded.snapshot.node_ids().len()
-            && nodes.iter().all(|node| node.verdict == PlaceResult::Infeasible && !node.text.is_empty());
+            && nodes.iter().all(|node| node.result == PlaceResult::Infeasible && !node.text.is_empty());
         let law = report.explanation.law.as_ref().is_some_and(|law| !law.name.is_empty() && !law.text.is_empty());
         assert!(law || listed, "seed {seed}: {:?}", report.explanation);
     }

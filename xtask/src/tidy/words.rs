@@ -7,7 +7,7 @@ use super::files::read;
 use crate::tasks::output;
 
 /// Retired words and what to write instead. A phrase matches when its words follow each other on one line.
-const RETIRED: [(&str, &str); 31] = [
+const RETIRED: [(&str, &str); 33] = [
     ("anew", "again"),
     ("are told", "are notified"),
     ("asker", "preemptor"),
@@ -37,6 +37,8 @@ const RETIRED: [(&str, &str); 31] = [
     ("nobody", "no unit"),
     ("somebody", "the noun itself"),
     ("speaks", "represents"),
+    ("verdict", "result"),
+    ("verdicts", "results"),
     ("whoever", "the noun itself"),
     ("whom", "the noun itself"),
 ];

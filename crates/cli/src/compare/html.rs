@@ -22,7 +22,7 @@ pub fn page(preemptor: &PreemptorRef, results: &[PolicyResult], warnings: &[Stri
 }
 
 fn row(result: &PolicyResult) -> Markup {
-    let evicted = result.lost.texts();
+    let evicted = result.eviction_cost.texts();
     let mut why = if result.difference.is_empty() { vec![result.summary.clone()] } else { result.difference.clone() };
     why.extend(result.violations());
     html! {

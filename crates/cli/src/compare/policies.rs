@@ -37,7 +37,7 @@ pub struct PolicyResult {
     /// The pods that are evicted.
     pub victims: Vec<String>,
     /// The cost of the evictions.
-    pub lost: EvictionCost,
+    pub eviction_cost: EvictionCost,
     /// The decision in one sentence, or the reason why there is none.
     pub summary: String,
     /// The law that refuses the preemptor or makes it wait.
@@ -265,7 +265,7 @@ impl ComparedCluster {
                 tolerations,
                 outcome: Some(answer.report.answer.outcome),
                 victims: answer.evicted.iter().cloned().collect(),
-                lost: self.lost(answer),
+                eviction_cost: self.eviction_cost(answer),
                 budgets: violated(&self.loaded, self.pods(&answer.evicted)),
                 summary: answer.report.explanation.summary.clone(),
                 law: answer.report.explanation.law.clone(),
@@ -282,19 +282,19 @@ impl ComparedCluster {
         self.loaded.names.pod_ids().filter(|&pod| names.contains(&self.loaded.names.pod(pod).to_string()))
     }
 
-    fn lost(&self, answer: &PolicyAnswer) -> EvictionCost {
+    fn eviction_cost(&self, answer: &PolicyAnswer) -> EvictionCost {
         let Loaded { snapshot, names, .. } = &self.loaded;
         let is_gpu = |name: &str| name.ends_with("/gpu");
         let gpus: Vec<usize> =
             snapshot.resource_ids().filter(|&id| is_gpu(names.resource(id))).map(|id| id.index()).collect();
-        let mut lost = EvictionCost { pods: answer.evicted.len(), ..EvictionCost::default() };
+        let mut cost = EvictionCost { pods: answer.evicted.len(), ..EvictionCost::default() };
         for id in self.pods(&answer.evicted) {
             let pod = snapshot.pod(id);
             let requests = snapshot.requests(pod.shape);
-            lost.gpus += gpus.iter().map(|&gpu| requests[gpu]).sum::<i64>();
-            lost.seconds += time(pod.start).map_or(0, |start| answer.report.now.duration_since(start).as_secs().max(0));
+            cost.gpus += gpus.iter().map(|&gpu| requests[gpu]).sum::<i64>();
+            cost.seconds += time(pod.start).map_or(0, |start| answer.report.now.duration_since(start).as_secs().max(0));
         }
-        lost
+        cost
     }
 }
 

@@ -70,7 +70,7 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Error> {
     progress.finish_and_clear();
     match args.output {
         Output::Json => {
-            let result = json!({"apiVersion": "reprieve.dev/v1alpha1", "kind": "Campaign", "tried": all});
+            let result = json!({"apiVersion": "reprieve.dev/v1alpha1", "kind": "Campaign", "results": all});
             output::line(&format!("{result:#}"))?;
         }
         Output::Table | Output::Csv => output::print(&as_table(&all))?,

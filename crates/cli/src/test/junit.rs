@@ -19,12 +19,12 @@ pub fn report(cases: &[Case]) -> Result<String, Error> {
 }
 
 fn test_case(case: &Case) -> TestCase {
-    let mut status = match case.verdict {
+    let mut status = match case.result {
         TestResult::Passed => TestCaseStatus::success(),
         TestResult::Failed => TestCaseStatus::non_success(NonSuccessKind::Failure),
         TestResult::BadInput => TestCaseStatus::non_success(NonSuccessKind::Error),
     };
-    if case.verdict != TestResult::Passed {
+    if case.result != TestResult::Passed {
         status.set_message(case.problems.join("; "));
         status.set_description(anstream::adapter::strip_str(&case.table).to_string());
     }

@@ -35,7 +35,7 @@ pub struct Case {
     /// The file.
     pub file: PathBuf,
     /// Whether it passed.
-    pub verdict: TestResult,
+    pub result: TestResult,
     /// Differences from the expectation, or the reason why the test cannot run.
     pub problems: Vec<String>,
     /// The explained decision, if it differs from the expectation.
@@ -74,11 +74,11 @@ pub enum Found {
 pub fn run_file(file: &Path, filter: Option<&GlobMatcher>) -> Found {
     let start = Instant::now();
     let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let case = |name: &str, verdict, problems, decision: Option<Box<DecisionReport>>| {
+    let case = |name: &str, result, problems, decision: Option<Box<DecisionReport>>| {
         Found::Case(Box::new(Case {
             name: name.to_owned(),
             file: file.to_owned(),
-            verdict,
+            result,
             problems,
             table: decision.as_ref().map_or_else(String::new, |report| render::decision(report, Detail::Short)),
             decision,

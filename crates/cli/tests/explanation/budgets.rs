@@ -37,7 +37,7 @@ fn violated_budget_is_shown_below_the_first_line_in_the_row_of_the_victim_and_as
     assert!(table.contains(&format!("warning: Kubernetes {sentence}\n")), "{table}");
     let output = reprieve(&[&arguments[..], &["json"]].concat(), &input);
     let comparison: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
-    assert_eq!(comparison["verdicts"][0]["budgets"], budgets);
+    assert_eq!(comparison["results"][0]["budgets"], budgets);
     let page = text(&reprieve(&[&arguments[..], &["html"]].concat(), &input));
     assert!(page.contains(sentence), "{page}");
 }

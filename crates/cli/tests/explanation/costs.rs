@@ -25,7 +25,7 @@ fn yunikorn_reports_why_a_node_costs_more_or_the_same() {
         pending("urgent", 5, "cpu: 2", &queue("a"), ""),
     ];
     let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "YuniKorn"]);
-    assert_eq!(decision.node("node-4")["verdict"], "Chosen", "{}", decision.table);
+    assert_eq!(decision.node("node-4")["result"], "Chosen", "{}", decision.table);
     let takes = |n: &str| format!("would evict {n} of priority up to 5");
     let higher = "higher cost than node-4:";
     let one = takes("1 pod");
@@ -33,8 +33,8 @@ fn yunikorn_reports_why_a_node_costs_more_or_the_same() {
     assert_eq!(decision.other("node-2"), format!("{one}; {higher} a victim has opted out of preemption"));
     assert_eq!(decision.other("node-3"), format!("{}; {higher} 2 pods instead of 1", takes("2 pods")));
     assert_eq!(decision.other("node-5"), format!("equal cost, but node-4 is first by name; {one}"));
-    assert_eq!(decision.node("node-5")["verdict"], "EqualCost");
-    assert_eq!(decision.node("node-3")["verdict"], "HigherCost");
+    assert_eq!(decision.node("node-5")["result"], "EqualCost");
+    assert_eq!(decision.node("node-3")["result"], "HigherCost");
 }
 
 #[test]
@@ -55,9 +55,9 @@ fn nodes_of_equal_cost_are_reported_as_such() {
     for equal in ["node-3", "node-4"] {
         let text = "equal cost, but node-2 is first by name; would evict 1 pod of priority up to 10";
         assert_eq!(decision.other(equal), text);
-        assert_eq!(decision.node(equal)["verdict"], "EqualCost");
+        assert_eq!(decision.node(equal)["result"], "EqualCost");
     }
-    assert_eq!(decision.node("node-1")["verdict"], "HigherCost");
+    assert_eq!(decision.node("node-1")["result"], "HigherCost");
     let row: Vec<&str> = decision.line("node-3, node-4").split_whitespace().take(3).collect();
     assert_eq!(row, ["node-3,", "node-4", "EqualCost"]);
     let row: Vec<&str> = decision.line("node-1").split_whitespace().take(2).collect();

@@ -74,8 +74,8 @@ impl Decision {
     fn other(&self, name: &str) -> &str {
         let place = self.node(name);
         let text = place["text"].as_str().expect("a place has a text");
-        let verdict = if text.starts_with("equal cost") { "EqualCost" } else { "HigherCost" };
-        assert_eq!(place["verdict"], verdict, "{place}");
+        let result = if text.starts_with("equal cost") { "EqualCost" } else { "HigherCost" };
+        assert_eq!(place["result"], result, "{place}");
         text
     }
 }

@@ -236,7 +236,7 @@ fn infeasible_domain_lists_every_missing_resource_of_each_node() {
     let decision = Decision::new(&cluster, "podgroup/urgent", &[]);
     let domain = |name: &str| decision.place("domains", name);
     assert_eq!(domain("c")["text"], "equal cost, first by name", "{}", decision.table);
-    assert_eq!(domain("d")["verdict"], "EqualCost");
+    assert_eq!(domain("d")["result"], "EqualCost");
     assert_eq!(domain("d")["text"], "equal cost, but c is first by name; would evict 2 pods of priority up to 10");
     let lacks = format!("short of 1 cpu {BEYOND} and 4 nvidia.com/gpu {BEYOND}");
     assert_eq!(domain("a")["nodes"]["a-2"], lacks.as_str());
