@@ -3,6 +3,7 @@
 //! Each rule returns its violations as text. `check` fails on any of them; `report` prints them and succeeds.
 
 mod crates;
+mod doc_links;
 mod documented;
 mod files;
 mod modules;
@@ -39,6 +40,7 @@ fn print_violations() -> Result<usize, String> {
         ("documented enums", documented::violations(root)?),
         ("kinds", kinds::violations()?),
         ("rule links", rule_links::violations(root)?),
+        ("document links", doc_links::violations(root)?),
         ("retired words", words::violations(root)?),
     ] {
         for violation in &violations {
