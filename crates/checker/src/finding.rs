@@ -38,9 +38,9 @@ pub enum Finding {
     /// A member that fits on a node is not placed.
     #[error("member {pod} fits on node {node} and is not placed")]
     MemberLeftOut { pod: String, node: String },
-    /// The members are not in one topology domain, or not in that of the running members.
+    /// No possible domain contains all placed members: they are in several, or not in that of the running members.
     #[error("the members are not in one domain of {}", .keys.join(", "))]
-    SeveralDomains { keys: Vec<String> },
+    OutsideDomain { keys: Vec<String> },
     /// Victims without a preemption.
     #[error("nothing is preempted, yet victims are named: {}", list(.victims))]
     NeedlessVictims { victims: Vec<String> },
@@ -101,12 +101,12 @@ pub enum Finding {
     /// A group whose members differ from it must be refused.
     #[error("pod {pod} differs from its group in priority or preemptionPolicy: the group must be refused")]
     MembersDiffer { pod: String },
-    /// An earlier preemption is in progress: the preemptor must wait.
+    /// A victim of an earlier preemption still terminates on the nominated node, so the preemptor must wait.
     #[error("a preemption is in progress: pod {pod} still terminates on the nominated node {node}")]
-    UnderWay { pod: String, node: String },
+    StillTerminating { pod: String, node: String },
     /// The preemptor waits without a preemption in progress.
     #[error("the preemptor waits, but no preemption for it is in progress")]
-    NothingUnderWay,
+    NothingInProgress,
     /// The preemptor is claimed to be unschedulable, and a plan exists.
     #[error("the preemptor would fit on node {node} after evicting {}", list(.victims))]
     LawfulPlan { node: String, victims: Vec<String> },

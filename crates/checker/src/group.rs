@@ -77,7 +77,7 @@ impl GroupCheck<'_> {
         findings.extend(self.too_few());
         match self.domain() {
             Some(domain) => findings.extend(self.left_out(&self.occupancy, domain)),
-            None => findings.push(Finding::SeveralDomains { keys: self.group.topology_keys.clone() }),
+            None => findings.push(Finding::OutsideDomain { keys: self.group.topology_keys.clone() }),
         }
         findings
     }
@@ -104,7 +104,7 @@ impl GroupCheck<'_> {
         }
         match self.domain() {
             Some(domain) => findings.extend(self.wrong_victims(domain)),
-            None => findings.push(Finding::SeveralDomains { keys: self.group.topology_keys.clone() }),
+            None => findings.push(Finding::OutsideDomain { keys: self.group.topology_keys.clone() }),
         }
         findings
     }
@@ -116,7 +116,7 @@ impl GroupCheck<'_> {
         findings.extend(self.may_not_preempt());
         findings.extend(self.members_differ());
         if self.in_progress().is_none() {
-            findings.push(Finding::NothingUnderWay);
+            findings.push(Finding::NothingInProgress);
         }
         let nominations = self.preemptor.pods.iter().filter_map(|&pod| Some((pod, self.cluster.pods[pod].nominated?)));
         findings.extend(self.claimed.wrong_nominations(&nominations.collect::<Vec<_>>()));

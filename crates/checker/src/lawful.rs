@@ -62,7 +62,7 @@ fn terminating_victim(cluster: &Cluster<'_>, preemptor: &Preemptor, node: usize)
         pod.node == Some(node) && pod.preempted && lower
     };
     let pod = (0..cluster.pods.len()).find(is_terminating)?;
-    Some(Finding::UnderWay { pod: cluster.pod_name(pod), node: cluster.node_name(node) })
+    Some(Finding::StillTerminating { pod: cluster.pod_name(pod), node: cluster.node_name(node) })
 }
 
 /// docs/rules/kubernetes-pods.md#p3: the preemption in progress for a pod: on its nominated node, unless no eviction can make the pod fit

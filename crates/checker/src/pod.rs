@@ -85,7 +85,7 @@ impl PodCheck<'_> {
         findings.extend(self.fits_now());
         findings.extend(self.may_not_preempt());
         if in_progress_for_pod(self.occupancy, self.preemptor, self.pod).is_none() {
-            findings.push(Finding::NothingUnderWay);
+            findings.push(Finding::NothingInProgress);
         }
         let kept = self.cluster.pods[self.pod].nominated.map(|node| (self.pod, node));
         findings.extend(self.claimed.wrong_nominations(kept.as_slice()));

@@ -7,8 +7,8 @@ use crate::input::Error;
 use crate::{compare, demo, output, plan, run, simulate, test};
 use clap::{Parser, Subcommand};
 
-/// Chooses which pods to evict for a high-priority workload: the smallest and cheapest set that the policy allows, never part of a gang,
-/// and none at all unless the whole workload then fits. Explains every choice.
+/// Chooses which pods to evict so that a pending pod, group or workload can run, by the rules of a preemption policy, and explains every
+/// choice. Evicts nothing unless the preemptor then fits. Policies Kubernetes and Kueue never evict part of a unit that must be evicted whole.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Cli {

@@ -10,7 +10,7 @@ use reprieve_api::{ObjectSet, PreemptorRef, Profile, TestSpec};
 use reprieve_engine::{Outcome, PodId};
 use reprieve_loader::Question;
 use reprieve_loader::build::{OnInvalid, load};
-use reprieve_report::report::explained;
+use reprieve_report::report::report_decision;
 use reprieve_simulator::scenario::Scenario;
 use reprieve_simulator::trace::SkippedLines;
 
@@ -60,7 +60,7 @@ fn one_decision() -> Result<(), Error> {
     let mut loaded = load(&objects, OnInvalid::Reject)?;
     let question = Question::new(&spec, &loaded)?;
     let (decision, explanation) = question.decide_and_explain(&mut loaded);
-    let report = explained(&question, &loaded, &decision, &explanation);
+    let report = report_decision(&question, &loaded, &decision, &explanation);
     let (evicted, placed) = match &decision.outcome {
         Outcome::Preempt(plan) => {
             let pods = plan.victims.iter().flat_map(|&unit| loaded.snapshot.unit(unit).pods.iter().copied());

@@ -16,7 +16,7 @@ use reprieve_loader::time::parse_time;
 use reprieve_loader::unsupported::{Requirement, assume};
 use reprieve_loader::{Question, timestamp};
 use reprieve_report::cycle::cycle_report;
-use reprieve_report::report::report;
+use reprieve_report::report::decide_and_report;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -98,7 +98,7 @@ pub fn run(args: &PlanArgs) -> Result<u8, Error> {
     warnings.extend(args.asking.check(&objects, recorded.as_ref(), Some(&policy))?);
     let mut loaded = load_as(&objects, args.asking.strictness(), &policy, scheduler_name)?;
     let question = Question::new(&spec, &loaded).map_err(blame)?;
-    let mut report = report(&question, &mut loaded);
+    let mut report = decide_and_report(&question, &mut loaded);
     report.warnings.extend(warnings);
     report.assumed = assumed(&args.assume);
     if report.explanation.law.as_ref().is_some_and(|law| law.field.is_some()) {

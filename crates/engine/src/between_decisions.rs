@@ -30,9 +30,10 @@ pub fn placement_still_fits(
     })
 }
 
-/// Whether the preemptor would fit if only units of a higher priority ran: units of the same or a lower priority are removed. Quota is not
+/// Whether the preemptor would fit if only units of a higher priority ran. Units of the same priority are removed too, although the
+/// preemptor may not evict them: they end at some time, and until then no younger unit should take the room that becomes free. Quota is not
 /// checked. The snapshot is unchanged afterwards.
-pub fn fits_above_lower_priorities(snapshot: &mut Snapshot, preemptor: &Preemptor) -> bool {
+pub fn fits_without_equal_or_lower_priorities(snapshot: &mut Snapshot, preemptor: &Preemptor) -> bool {
     let domains = domains(snapshot, preemptor);
     let mut what_if = preemptor.what_if(snapshot);
     let units: Vec<UnitId> = what_if.snapshot().unit_ids().collect();

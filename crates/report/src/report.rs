@@ -21,14 +21,14 @@ use crate::decision::{DecisionReport, ExplanationReport, LawReport, PreemptorKin
 use crate::report_builder::{ReportBuilder, cost};
 
 /// Decides a question and returns the report of the decision. Deciding tries changes on the snapshot of `loaded` and undoes them.
-pub fn report(question: &Question, loaded: &mut Loaded) -> DecisionReport {
+pub fn decide_and_report(question: &Question, loaded: &mut Loaded) -> DecisionReport {
     let (decision, explanation) = question.decide_and_explain(loaded);
-    explained(question, loaded, &decision, &explanation)
+    report_decision(question, loaded, &decision, &explanation)
 }
 
 /// Returns the report of a decision that the caller has made. `decision` and `explanation` come from one call of
 /// [`Question::decide_and_explain`] for this question, and `loaded` has not changed since.
-pub fn explained(
+pub fn report_decision(
     question: &Question,
     loaded: &Loaded,
     decision: &Decision,
@@ -74,7 +74,7 @@ pub fn explained(
 }
 
 impl ReportBuilder<'_> {
-    /// The explanation without queues, admission, quotas and actions, which `explained` adds.
+    /// The explanation without queues, admission, quotas and actions, which `report_decision` adds.
     fn common_explanation(
         &self,
         preemptor: &Preemptor,

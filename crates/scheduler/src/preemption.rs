@@ -106,7 +106,7 @@ impl Preemptions {
 
     /// Whether the unit waits for earlier victims instead of taking new ones: a victim, or a pod on a nominated node, is terminating, and the
     /// nominated nodes have room without these pods.
-    pub fn is_under_way(&self, unit: &UnitRef, question: &Question, view: &mut ClusterView) -> bool {
+    pub fn is_in_progress(&self, unit: &UnitRef, question: &Question, view: &mut ClusterView) -> bool {
         if self.bugs.has(Bug::SecondRound) {
             return false;
         }

@@ -3,8 +3,8 @@
 //! Units are tried by priority, then age, then name. A unit that is refused waits until a change of the cluster could help it. Pending units
 //! that differ only in name and age form an equivalence class: if the oldest member is refused, the others are not tried.
 //!
-//! So that smaller units do not overtake a gang without end, a gang that has waited for [`STARVATION_SECONDS`], and that would fit if it
-//! could evict all units of lower priority, blocks the units behind it for as long again; then it lets them pass for as long, and so on.
+//! So that smaller units do not overtake a gang without end, a gang that has waited for [`STARVATION_SECONDS`], and that would fit if only
+//! units of a higher priority ran, blocks the units behind it for as long again; then it lets them pass for as long, and so on.
 
 mod class_key;
 mod classes;
@@ -67,7 +67,7 @@ pub(crate) struct PendingUnit {
     pub state: WaitState,
     /// The number of consecutive failures of its actions.
     pub failures: u32,
-    /// Whether it would fit if it could evict all units of lower priority; `None` until that is checked.
+    /// Whether it would fit if only units of a higher priority ran; `None` until that is checked.
     pub could_fit: Option<bool>,
     /// The reason of the last decision about it; `None` before the first.
     pub reason: Option<WaitReason>,
@@ -346,7 +346,7 @@ impl PendingQueue {
         })
     }
 
-    /// Whether it is time to check if a gang would fit if it could evict all units of lower priority.
+    /// Whether it is time to check if a gang would fit if only units of a higher priority ran.
     pub fn should_check_starvation(&self, unit: &UnitRef, now: Timestamp) -> bool {
         self.units.get(unit).is_some_and(|pending| {
             let waited = now.0.saturating_sub(pending.since.0);
@@ -361,7 +361,7 @@ impl PendingQueue {
     }
 
     /// Stores the result of that check.
-    pub fn set_fits_above_lower(&mut self, unit: &UnitRef, could_fit: bool) {
+    pub fn set_could_fit(&mut self, unit: &UnitRef, could_fit: bool) {
         if let Some(pending) = self.units.get_mut(unit) {
             pending.could_fit = Some(could_fit);
             let position = pending.position(unit);

@@ -12,7 +12,7 @@ mod recording;
 mod workloads;
 
 use reprieve_api::{InputError, Kind, NamespacedName, Object, ObjectKey, Profile};
-use reprieve_engine::between_decisions::{fits_above_lower_priorities, next_toleration_end};
+use reprieve_engine::between_decisions::{fits_without_equal_or_lower_priorities, next_toleration_end};
 use reprieve_engine::choose::Plan;
 use reprieve_engine::laws::Law;
 use reprieve_engine::{Outcome, Policy, Timestamp};
@@ -22,7 +22,7 @@ use reprieve_report::budget_report::pods_against_budgets;
 use reprieve_report::decision::DecisionReport;
 use reprieve_report::planned_actions::{bound, planned_actions};
 use reprieve_report::reasons;
-use reprieve_report::report::explained;
+use reprieve_report::report::report_decision;
 use reprieve_report::unit_ref::UnitRef;
 
 use crate::action::{Action, EventReason};
@@ -222,7 +222,7 @@ impl Scheduler {
         }
         let (decision, explanation) = question.decide_and_explain(loaded);
         let is_preemption = matches!(decision.outcome, Outcome::Preempt(_));
-        let report = is_preemption.then(|| Box::new(explained(question, loaded, &decision, &explanation)));
+        let report = is_preemption.then(|| Box::new(report_decision(question, loaded, &decision, &explanation)));
         (decision.outcome, report)
     }
 
@@ -242,7 +242,7 @@ impl Scheduler {
                 StepOutcome::Bind { placement }.into()
             }
             Outcome::Preempt(plan) => {
-                if self.preemptions.is_under_way(unit, question, &mut self.view) {
+                if self.preemptions.is_in_progress(unit, question, &mut self.view) {
                     self.evict_rest_of_broken_gangs(unit, now);
                     return self.wait_for_victims(unit).into();
                 }
@@ -285,10 +285,10 @@ impl Scheduler {
         let tolerated = next_toleration_end(&self.view.loaded().snapshot, ask.priority, now);
         let until = tolerated.into_iter().chain(self.queue.starvation_check_at(unit, now)).min();
         if is_obstacle {
-            self.queue.set_fits_above_lower(unit, false);
+            self.queue.set_could_fit(unit, false);
         } else if self.queue.should_check_starvation(unit, now) {
-            let could_fit = fits_above_lower_priorities(&mut self.view.live.loaded_mut().snapshot, &ask);
-            self.queue.set_fits_above_lower(unit, could_fit);
+            let could_fit = fits_without_equal_or_lower_priorities(&mut self.view.live.loaded_mut().snapshot, &ask);
+            self.queue.set_could_fit(unit, could_fit);
         }
         // 3. The unit gives up its nominations and victims.
         self.send_all(nominate(unit, &[], &self.view), now);

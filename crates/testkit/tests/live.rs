@@ -13,7 +13,7 @@ use reprieve_loader::cache::SnapshotCache;
 use reprieve_loader::policy::{Question, policy};
 use reprieve_report::answer::answer;
 use reprieve_report::cycle::cycle_report;
-use reprieve_report::report::report;
+use reprieve_report::report::decide_and_report;
 use reprieve_testkit::random::{self, Options};
 use reprieve_testkit::random_queues::Rng;
 use reprieve_testkit::{random_cohorts, random_jobs, random_queues};
@@ -104,7 +104,7 @@ fn cycle(question: &Question, loaded: &Loaded) -> Option<String> {
 
 /// Each running unit that is not a victim, with the reason.
 fn spared(question: &Question, loaded: &mut Loaded) -> BTreeSet<String> {
-    let entries = report(question, loaded).explanation.spared.into_iter();
+    let entries = decide_and_report(question, loaded).explanation.spared.into_iter();
     entries
         .map(|entry| format!("{:?} {:?} {} {}", entry.unit.workload, entry.unit.pods, entry.law, entry.decisive))
         .collect()

@@ -21,7 +21,7 @@ use reprieve_engine::{NodeId, Outcome, PodId, ShapeId, UnitId};
 use reprieve_loader::build::{Loaded, OnInvalid, load};
 use reprieve_loader::policy::Question;
 use reprieve_report::answer::named;
-use reprieve_report::report::report;
+use reprieve_report::report::decide_and_report;
 use reprieve_testkit::random::{Case, Options, Rng, cluster};
 
 const SEEDS: u64 = 2_000;
@@ -272,7 +272,7 @@ impl Decided {
                 violated.insert(NamespacedName::from_meta(&budget.metadata).to_string(), (allowed, n));
             }
         }
-        let report = report(&self.question, &mut self.loaded);
+        let report = decide_and_report(&self.question, &mut self.loaded);
         let budgets = report.explanation.budgets.iter();
         let reported: BTreeMap<String, (usize, usize)> =
             budgets.map(|budget| (budget.name.clone(), (budget.allowed, budget.evicted))).collect();

@@ -12,7 +12,7 @@ use reprieve_loader::build::{Loaded, OnInvalid, load};
 use reprieve_loader::policy::Question;
 use reprieve_report::answer;
 use reprieve_report::decision::PlaceResult;
-use reprieve_report::report::report;
+use reprieve_report::report::decide_and_report;
 use reprieve_testkit::random_queues::{Rng, cluster};
 
 const SEEDS: std::ops::Range<u64> = 1_000..1_300;
@@ -215,7 +215,7 @@ fn every_victim_has_a_reason() {
 fn every_refusal_has_a_reason() {
     for seed in SEEDS {
         let (mut loaded, question) = Case::new(seed).load();
-        let report = report(&question, &mut loaded);
+        let report = decide_and_report(&question, &mut loaded);
         if matches!(report.answer.outcome, OutcomeName::Schedule | OutcomeName::Preempt) {
             continue;
         }

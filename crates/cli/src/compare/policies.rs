@@ -13,7 +13,7 @@ use reprieve_loader::{Loaded, Question};
 use reprieve_report::budget_report::{BudgetReport, violated};
 use reprieve_report::decision::{DecisionReport, LawReport};
 use reprieve_report::plural::count;
-use reprieve_report::report::{explained, report};
+use reprieve_report::report::{decide_and_report, report_decision};
 use reprieve_translate::queue_tree::NeutralQueues;
 use reprieve_translate::to_kubernetes::KubernetesObjects;
 use reprieve_translate::to_kueue::Translated;
@@ -191,7 +191,7 @@ impl ComparedCluster {
         let (policy, scheduler_name) = (policy(&spec.profile)?, spec.profile.scheduler_name.as_deref());
         let mut loaded = load_as(&mapped.objects, OnInvalid::RejectExceptMissingNode, &policy, scheduler_name)?;
         let question = Question::new(&spec, &loaded)?;
-        let report = report(&question, &mut loaded);
+        let report = decide_and_report(&question, &mut loaded);
         let mut pods_of: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (pod, workload) in &mapped.workload_of {
             pods_of.entry(workload.to_string()).or_default().push(pod.to_string());
@@ -310,7 +310,7 @@ fn refusal(objects: &ObjectSet, asked: &TestSpec) -> Option<DecisionReport> {
     let question = Question::new(&spec, &loaded).ok()?;
     let (decision, explanation) = question.decide_and_explain(&mut loaded);
     let is_obstacle = matches!(&decision.outcome, Outcome::Unschedulable(Some(law)) if law.is_obstacle());
-    is_obstacle.then(|| explained(&question, &loaded, &decision, &explanation))
+    is_obstacle.then(|| report_decision(&question, &loaded, &decision, &explanation))
 }
 
 impl PolicyAnswer {

@@ -20,7 +20,7 @@ use reprieve_loader::time::time;
 use reprieve_loader::{Loaded, Question};
 use reprieve_report::answer::answer;
 use reprieve_report::decision::DecisionReport;
-use reprieve_report::report::report;
+use reprieve_report::report::decide_and_report;
 use serde::Serialize;
 
 use crate::input;
@@ -146,7 +146,7 @@ fn evaluate(test: &PreemptionTest, objects: &ObjectSet) -> Result<(Vec<String>, 
     let mut loaded = load_as(objects, OnInvalid::Reject, &policy, scheduler_name)?;
     let question = Question::new(&test.spec, &loaded)?;
     let before = loaded.snapshot.clone();
-    let report = report(&question, &mut loaded);
+    let report = decide_and_report(&question, &mut loaded);
     let mut problems = differences(expect, &report.answer);
     problems.extend(candidate_differences(expect, &question, &mut loaded));
     if loaded.snapshot != before {

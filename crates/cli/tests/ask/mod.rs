@@ -6,7 +6,7 @@ use reprieve_api::source::InputError;
 use reprieve_api::test_file::TestSpec;
 use reprieve_loader::build::{OnInvalid, load, load_for};
 use reprieve_loader::policy::{Question, policy};
-use reprieve_report::report::report;
+use reprieve_report::report::decide_and_report;
 use reprieve_translate::queue_tree::NeutralQueues;
 use reprieve_translate::to_kubernetes::KubernetesObjects;
 use reprieve_translate::translation::QuotaSystem;
@@ -29,7 +29,7 @@ pub fn ask(text: &str) {
 /// Decided as it is.
 fn answered(objects: &ObjectSet, spec: &TestSpec) -> Result<(), InputError> {
     let mut loaded = load_for(objects, OnInvalid::Quarantine, &policy(&spec.profile)?)?;
-    report(&Question::new(spec, &loaded)?, &mut loaded);
+    decide_and_report(&Question::new(spec, &loaded)?, &mut loaded);
     Ok(())
 }
 

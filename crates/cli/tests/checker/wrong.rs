@@ -172,12 +172,12 @@ fn the_wrong_outcome() {
             |complaint| matches!(complaint, Finding::FitsNow { .. }),
         );
     }
-    assert_complains(fits_now, |case| case.claim(Wait), |complaint| *complaint == Finding::NothingUnderWay);
+    assert_complains(fits_now, |case| case.claim(Wait), |complaint| *complaint == Finding::NothingInProgress);
     let waits = "kubernetes-pod/wait-while-victim-terminates-on-nominated-node";
     assert_complains(
         waits,
         |case| case.claim(Unschedulable),
-        |complaint| matches!(complaint, Finding::UnderWay { .. }),
+        |complaint| matches!(complaint, Finding::StillTerminating { .. }),
     );
     assert_complains(
         waits,
@@ -186,7 +186,7 @@ fn the_wrong_outcome() {
             case.add_victim("default/p1");
             case.nominate("default/p", "node1");
         },
-        |complaint| matches!(complaint, Finding::UnderWay { .. }),
+        |complaint| matches!(complaint, Finding::StillTerminating { .. }),
     );
     assert_complains(waits, |case| case.claim(Wait), |complaint| matches!(complaint, Finding::Nominations { .. }));
     assert_complains(
@@ -224,7 +224,7 @@ fn a_group_that_is_placed_wrongly() {
             case.nominate("default/high-1", "node1");
             case.nominate("default/high-2", "node3");
         },
-        |complaint| matches!(complaint, Finding::SeveralDomains { .. }),
+        |complaint| matches!(complaint, Finding::OutsideDomain { .. }),
     );
     assert_complains(
         "kubernetes-group/own-two-low-victims-before-one-higher",

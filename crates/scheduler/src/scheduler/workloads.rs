@@ -5,7 +5,7 @@ use reprieve_engine::fit::PreemptorId;
 use reprieve_engine::{Timestamp, WorkloadId};
 use reprieve_loader::Question;
 use reprieve_report::decision::DecisionReport;
-use reprieve_report::report::explained;
+use reprieve_report::report::report_decision;
 use reprieve_report::unit_ref::UnitRef;
 
 use super::Scheduler;
@@ -99,7 +99,7 @@ impl Scheduler {
         // `reprieve test` can repeat the decision.
         let question = Question { policy: *self.view.policy(), now, preemptor: PreemptorId::Workload(id) };
         let (decision, explanation) = question.decide_and_explain(self.view.live.loaded_mut());
-        let report = || Box::new(explained(&question, self.view.loaded(), &decision, &explanation));
+        let report = || Box::new(report_decision(&question, self.view.loaded(), &decision, &explanation));
         let report = explains.then(report);
         let record = self.record_decision(&unit, &question, &decision.outcome);
         CycleHead { unit, head, report, record }

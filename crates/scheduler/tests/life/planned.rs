@@ -13,7 +13,7 @@ use reprieve_loader::build::{OnInvalid, load_for};
 use reprieve_loader::policy::Question;
 use reprieve_report::decision::ActionReport;
 use reprieve_report::planned_actions::workload_preempted;
-use reprieve_report::report::report;
+use reprieve_report::report::decide_and_report;
 use reprieve_scheduler::action::{Action, PREEMPTED_FOR, SOFT_EVICTION};
 use reprieve_scheduler::{Scheduler, StepOutcome};
 use serde_json::json;
@@ -185,7 +185,8 @@ fn planned_and_done(policy: Policy, objects: Vec<Object>) -> (Vec<String>, Vec<S
     let pod = names.pod_id(&high).map(PreemptorId::Pod);
     let preemptor = workload.or(group).or(pod).expect("the preemptor high");
     let question = Question { policy, now: life.now, preemptor };
-    let mut planned: Vec<String> = report(&question, &mut loaded).explanation.actions.iter().map(shown).collect();
+    let mut planned: Vec<String> =
+        decide_and_report(&question, &mut loaded).explanation.actions.iter().map(shown).collect();
     let mut done_by_run: Vec<String> = Vec::new();
     while let Some(step) = life.scheduler.step(life.now) {
         if let StepOutcome::Wait { .. } = step.outcome {
