@@ -1,12 +1,13 @@
-//! Generates texts from the table of kinds (`crates/api/src/kinds.rs`): the read permissions of the ClusterRoles and the list in the
-//! documentation. `fix` writes them; `tidy` fails if one is not current.
+//! Generates texts from the table of kinds (`crates/api/src/kinds.rs`) and the table of permissions (`crates/api/src/permissions.rs`): the
+//! rules of the chart's roles and the list in the documentation. `fix` writes them; `tidy` fails if one is not current.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
-use reprieve_api::kinds::{Kind, Reader, Resource};
+use reprieve_api::kinds::{Kind, Reader};
+use reprieve_api::permissions::{CHANGES, EVENTS, LEASE, Objects, Permission, READ_VERBS};
 
 use crate::tasks::root;
 
@@ -18,18 +19,38 @@ struct Block {
     text: fn() -> String,
 }
 
-const BLOCKS: [Block; 3] = [
+const READERS: [(Reader, &str); 5] = [
+    (Reader::All, "every"),
+    (Reader::Kubernetes, "Kubernetes"),
+    (Reader::YuniKorn, "YuniKorn"),
+    (Reader::Koordinator, "Koordinator"),
+    (Reader::Kueue, "Kueue"),
+];
+
+const BLOCKS: [Block; 5] = [
     Block {
         file: "deploy/chart/reprieve/templates/role-run.yaml",
         begin: "  # Kinds that are read, from crates/api/src/kinds.rs by `cargo xtask fix`.\n",
         end: "  # End of the kinds that are read.\n",
-        text: || rules(Kind::ALL, "[get, list, watch]"),
+        text: || read_rules(&format!("[{}]", READ_VERBS.join(", "))),
     },
     Block {
         file: "deploy/chart/reprieve/templates/role-plan.yaml",
         begin: "  # Kinds that are read, from crates/api/src/kinds.rs by `cargo xtask fix`.\n",
         end: "  # End of the kinds that are read.\n",
-        text: || rules(Kind::ALL, "[get, list]"),
+        text: || read_rules("[get, list]"),
+    },
+    Block {
+        file: "deploy/chart/reprieve/templates/role-run.yaml",
+        begin: "  # Changes, from crates/api/src/permissions.rs by `cargo xtask fix`.\n",
+        end: "  # End of the changes.\n",
+        text: change_rules,
+    },
+    Block {
+        file: "deploy/chart/reprieve/templates/role-run.yaml",
+        begin: "  # The lease, from crates/api/src/permissions.rs by `cargo xtask fix`.\n",
+        end: "  # End of the lease.\n",
+        text: || LEASE.iter().map(rule_with_purpose).collect(),
     },
     Block { file: "docs/run.md", begin: "<!-- kinds -->\n", end: "<!-- end of kinds -->\n", text: kinds_by_policy },
 ];
@@ -40,7 +61,10 @@ pub fn violations() -> Result<Vec<String>, String> {
     for block in BLOCKS {
         let (file, current, generated) = block.read()?;
         if current != generated {
-            stale.push(format!("{}: does not match the table of kinds; run `cargo xtask fix`", file.display()));
+            stale.push(format!(
+                "{}: does not match the tables of kinds and permissions; run `cargo xtask fix`",
+                file.display()
+            ));
         }
     }
     Ok(stale)
@@ -71,36 +95,47 @@ impl Block {
     }
 }
 
-/// An RBAC rule for each API group. The only readable ConfigMap is the one with YuniKorn's queues.
-fn rules(kinds: &[Kind], verbs: &str) -> String {
-    let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for kind in kinds.iter().filter(|kind| **kind != Kind::ConfigMap) {
-        let Resource { group, plural, .. } = kind.resource();
-        groups.entry(group).or_default().push(plural);
-    }
+/// The rules to read all kinds, one for each policy and API group.
+fn read_rules(verbs: &str) -> String {
     let mut text = String::new();
-    for (group, plurals) in groups {
-        let group = if group.is_empty() { "\"\"" } else { group };
-        let plurals = plurals.join(", ");
-        let _ = write!(text, "  - apiGroups: [{group}]\n    resources: [{plurals}]\n    verbs: {verbs}\n");
+    for (reader, policy) in READERS {
+        let mut groups: BTreeMap<(&str, Objects), Vec<&str>> = BTreeMap::new();
+        for permission in Kind::ALL.iter().map(|kind| Permission::to_read(*kind)).filter(|read| read.reader == reader) {
+            groups.entry((permission.group, permission.objects)).or_default().push(permission.resource);
+        }
+        let _ = writeln!(text, "  # Read under {}:", if reader == Reader::All { "every policy" } else { policy });
+        for ((group, objects), resources) in groups {
+            text += &rule(group, &resources.join(", "), objects, verbs);
+        }
     }
-    let _ = write!(
-        text,
-        "  - apiGroups: [\"\"]\n    resources: [configmaps]\n    resourceNames: [yunikorn-configs]\n    verbs: {verbs}\n"
-    );
     text
+}
+
+/// The rules to change objects and to write events, each with its purpose.
+fn change_rules() -> String {
+    CHANGES.iter().chain([&EVENTS]).map(rule_with_purpose).collect()
+}
+
+fn rule_with_purpose(permission: &Permission) -> String {
+    let verbs = format!("[{}]", permission.verbs.join(", "));
+    let rule = rule(permission.group, permission.resource, permission.objects, &verbs);
+    format!("  # {}\n{rule}", permission.purpose)
+}
+
+fn rule(group: &str, resources: &str, objects: Objects, verbs: &str) -> String {
+    let group = if group.is_empty() { "\"\"" } else { group };
+    let names = match objects {
+        Objects::All => String::new(),
+        Objects::Named(name) => format!("    resourceNames: [{name}]\n"),
+        Objects::NamedAsRelease => "    resourceNames: [{{ .Release.Name }}]\n".to_owned(),
+    };
+    format!("  - apiGroups: [{group}]\n    resources: [{resources}]\n{names}    verbs: {verbs}\n")
 }
 
 /// A table with a row for each policy.
 fn kinds_by_policy() -> String {
     let mut text = "| policy | kinds |\n| --- | --- |\n".to_owned();
-    for (reader, policy) in [
-        (Reader::All, "every"),
-        (Reader::Kubernetes, "Kubernetes"),
-        (Reader::YuniKorn, "YuniKorn"),
-        (Reader::Koordinator, "Koordinator"),
-        (Reader::Kueue, "Kueue"),
-    ] {
+    for (reader, policy) in READERS {
         let kinds = Kind::ALL.iter().map(|kind| kind.resource()).filter(|resource| resource.reader == reader);
         let names: Vec<String> =
             kinds.map(|resource| format!("{} (`{}`)", resource.kind, resource.api_version())).collect();
@@ -121,15 +156,21 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_has_a_rule() {
-        let rules = rules(Kind::ALL, "[get]");
-        for kind in Kind::ALL {
-            let Resource { group, plural, .. } = kind.resource();
-            let group = if group.is_empty() { "\"\"" } else { group };
-            let rule = rules
-                .split("  - ")
-                .find(|rule| rule.starts_with(&format!("apiGroups: [{group}]")) && rule.contains(plural));
-            assert!(rule.is_some(), "{kind:?}");
+    fn every_kind_and_every_change_has_a_rule() {
+        let rules = read_rules("[get]") + &change_rules();
+        let has_rule = |permission: Permission| {
+            let group = if permission.group.is_empty() { "\"\"" } else { permission.group };
+            let (group, resource) = (format!("apiGroups: [{group}]"), permission.resource);
+            let is_for = |rule: &str| {
+                let resources = rule.split_once("resources: [").and_then(|(_, rest)| rest.split_once(']'));
+                rule.starts_with(&group)
+                    && resources.is_some_and(|(list, _)| list.split(", ").any(|one| one == resource))
+            };
+            rules.split("  - ").any(is_for)
+        };
+        let permissions = Kind::ALL.iter().map(|kind| Permission::to_read(*kind)).chain(CHANGES.iter().copied());
+        for permission in permissions {
+            assert!(has_rule(permission), "{permission:?}");
         }
     }
 }

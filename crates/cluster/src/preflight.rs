@@ -6,9 +6,11 @@ use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessR
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::PostParams;
 use kube::{Api, Client};
-use reprieve_api::Kind;
 use reprieve_api::kinds::Need;
+use reprieve_api::permissions::{CHANGES, EVENTS, LEASE, Objects, Permission};
+use reprieve_api::{Kind, Reader};
 use reprieve_engine::Policy;
+use reprieve_loader::policy::reader;
 use tracing::warn;
 
 use crate::config::{Configuration, LeaderElection};
@@ -21,12 +23,15 @@ const BIND_ROLE: &str = "bind the ClusterRole reprieve-run of deploy/manifests";
 /// Checks the cluster for these policies.
 pub async fn check(client: &Client, config: &Configuration, policies: &[Policy], dry_run: bool) -> Result<(), Error> {
     client.apiserver_version().await.map_err(|error| Error::api("asking the API server for its version", &error))?;
-    let mut missing = Vec::new();
+    let (mut missing, mut readable) = (Vec::new(), Vec::new());
     let mut wanted: Vec<Kind> = policies.iter().flat_map(kinds).collect();
     wanted.sort_unstable();
     wanted.dedup();
     for (kind, probed) in wanted.iter().zip(join_all(wanted.iter().map(|&kind| probe(client, kind))).await) {
-        let Err(error) = probed else { continue };
+        let Err(error) = probed else {
+            readable.push(*kind);
+            continue;
+        };
         let resource = kind.resource();
         let (plural, group, version) = (resource.plural, resource.group, resource.api_version());
         if is_unknown_kind(&error) && resource.need != Need::Required {
@@ -42,7 +47,7 @@ pub async fn check(client: &Client, config: &Configuration, policies: &[Policy],
     }
     missing.extend(missing_lease_namespace(client, config).await.filter(|_| !dry_run));
     if missing.is_empty() {
-        let required = required_permissions(config, policies, dry_run);
+        let required = required_permissions(config, policies, &readable, dry_run);
         let granted = join_all(required.iter().map(|permission| is_granted(client, permission))).await;
         for (permission, granted) in required.iter().zip(granted) {
             if !granted? {
@@ -65,42 +70,55 @@ async fn missing_lease_namespace(client: &Client, config: &Configuration) -> Opt
     })
 }
 
-fn required_permissions(config: &Configuration, policies: &[Policy], dry_run: bool) -> Vec<ResourceAttributes> {
-    let mut required = vec![permission("create", "events.k8s.io", "events", None)];
+/// The permissions that these policies need for the kinds that can be read, from the table that the roles of the chart are written from. That
+/// the kinds can be listed is known already.
+fn required_permissions(
+    config: &Configuration,
+    policies: &[Policy],
+    readable: &[Kind],
+    dry_run: bool,
+) -> Vec<ResourceAttributes> {
+    let is_needed = |permission: &&Permission| {
+        let is_unreadable = |kind: &Kind| permission.is_for(*kind) && !readable.contains(kind);
+        let is_read_by = |policy: &Policy| [Reader::All, reader(policy)].contains(&permission.reader);
+        policies.iter().any(is_read_by) && !Kind::ALL.iter().any(is_unreadable)
+    };
+    let mut required: Vec<ResourceAttributes> = Vec::new();
+    for kind in readable {
+        required.extend(attributes(&Permission::to_read(*kind)).filter(|read| read.verb.as_deref() != Some("list")));
+    }
+    required.extend(attributes(&EVENTS));
     if dry_run {
         return required;
     }
-    required.extend([
-        permission("create", "", "pods", Some("binding")),
-        permission("patch", "", "pods", Some("status")),
-        permission("delete", "", "pods", None),
-    ]);
-    if policies.iter().any(|policy| matches!(policy, Policy::Kueue(_))) {
-        required.extend([
-            permission("create", "kueue.x-k8s.io", "workloads", None),
-            permission("patch", "kueue.x-k8s.io", "workloads", Some("status")),
-            permission("patch", "batch", "jobs", None),
-        ]);
-    }
+    required.extend(CHANGES.iter().filter(is_needed).flat_map(attributes));
     let LeaderElection { enabled, namespace, name, .. } = &config.leader_election;
     if *enabled {
-        // RBAC cannot restrict `create` by name.
-        required.extend([("get", Some(name)), ("create", None), ("update", Some(name))].map(|(verb, name)| {
-            let leases = permission(verb, "coordination.k8s.io", "leases", None);
-            ResourceAttributes { namespace: Some(namespace.clone()), name: name.cloned(), ..leases }
+        required.extend(LEASE.iter().flat_map(|permission| {
+            let name = (permission.objects == Objects::NamedAsRelease).then(|| name.clone());
+            let in_namespace =
+                move |lease| ResourceAttributes { namespace: Some(namespace.clone()), name: name.clone(), ..lease };
+            attributes(permission).map(in_namespace)
         }));
     }
     required
 }
 
-fn permission(verb: &str, group: &str, resource: &str, subresource: Option<&str>) -> ResourceAttributes {
-    ResourceAttributes {
-        verb: Some(verb.to_owned()),
+/// A permission in the form in which the API server is asked for it, once for each verb.
+fn attributes(permission: &Permission) -> impl Iterator<Item = ResourceAttributes> {
+    let (group, (resource, subresource)) = (permission.group, permission.parts());
+    let name = match permission.objects {
+        Objects::Named(name) => Some(name.to_owned()),
+        Objects::All | Objects::NamedAsRelease => None,
+    };
+    permission.verbs.iter().map(move |verb| ResourceAttributes {
+        verb: Some((*verb).to_owned()),
         group: Some(group.to_owned()),
         resource: Some(resource.to_owned()),
         subresource: subresource.map(str::to_owned),
+        name: name.clone(),
         ..ResourceAttributes::default()
-    }
+    })
 }
 
 fn describe_missing(permission: &ResourceAttributes) -> String {
@@ -196,5 +214,28 @@ mod tests {
         let failure = check_with_failure("/apis/policy/v1/poddisruptionbudgets", StatusCode::NOT_FOUND).await;
         let error = failure.expect_err("the kind is required").to_string();
         assert!(error.contains("poddisruptionbudgets.policy is not installed"), "{error}");
+    }
+
+    #[test]
+    fn permissions_follow_from_the_policies_and_the_readable_kinds() {
+        let config = json!({"apiVersion": "reprieve.dev/v1alpha1", "kind": "Configuration"});
+        let config: Configuration = serde_json::from_value(config).expect("a configuration");
+        let required = |policy: Policy, without: Option<Kind>, dry_run| -> Vec<String> {
+            let readable: Vec<Kind> = kinds(&policy).filter(|kind| Some(*kind) != without).collect();
+            let required = required_permissions(&config, &[policy], &readable, dry_run);
+            required.iter().map(describe_missing).collect()
+        };
+        let has = |required: &[String], text: &str| required.iter().any(|line| line.contains(text));
+        let kubernetes = || Policy::Kubernetes(Kubernetes::default());
+        let groups = "patch podgroups/status of scheduling.k8s.io";
+        assert!(has(&required(kubernetes(), None, false), groups));
+        assert!(has(&required(kubernetes(), None, false), "watch podgroups of scheduling.k8s.io"));
+        let without_groups = required(kubernetes(), Some(Kind::PodGroup), false);
+        assert!(!has(&without_groups, "podgroups"), "{without_groups:?}");
+        assert!(!has(&required(kubernetes(), None, false), "patch jobs"));
+        assert!(!has(&required(Policy::YuniKorn, None, false), groups));
+        let dry_run = required(kubernetes(), None, true);
+        assert!(has(&dry_run, "create events of events.k8s.io"), "{dry_run:?}");
+        assert!(!has(&dry_run, "patch") && !has(&dry_run, "delete") && !has(&dry_run, "leases"), "{dry_run:?}");
     }
 }
