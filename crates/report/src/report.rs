@@ -104,7 +104,7 @@ impl ReportBuilder<'_> {
                 }
                 _ => explanation.victims.iter().map(|reason| with_budgets(self.victim(reason), reason.unit)).collect(),
             },
-            spared: explanation.spared.iter().map(|entry| self.spared(entry)).collect(),
+            spared: explanation.spared.iter().map(|entry| self.spared(preemptor.id, entry)).collect(),
             nodes: places.nodes(&explanation.nodes),
             domains: places.domains(&explanation.domains),
             flavors: explanation.flavors.iter().map(|attempt| self.flavor(attempt)).collect(),

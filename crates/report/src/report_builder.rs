@@ -116,7 +116,7 @@ impl ReportBuilder<'_> {
         shortages.iter().map(amount).collect()
     }
 
-    pub(crate) fn spared(&self, entry: &SparedUnit) -> SparedReport {
+    pub(crate) fn spared(&self, preemptor: PreemptorId, entry: &SparedUnit) -> SparedReport {
         let &SparedUnit { unit, ref spared, decisive } = entry;
         let many_reprieved = "the preemptor fits without evicting them";
         let ReasonText { name, text, of_many } = match spared {
@@ -129,7 +129,7 @@ impl ReportBuilder<'_> {
             Spared::NotReached => reason_text("NotReached", "the search ended before this unit")
                 .of_many("the search ended before these units"),
             Spared::EqualCost(victim) => {
-                reason_text("Reprieved", self.equal_cost(unit, *victim)).of_many(many_reprieved)
+                reason_text("Reprieved", self.equal_cost(preemptor, unit, *victim)).of_many(many_reprieved)
             }
         };
         let equal_cost = matches!(spared, Spared::EqualCost(_));
@@ -138,7 +138,7 @@ impl ReportBuilder<'_> {
     }
 
     /// Why a unit is spared that could be evicted instead of this victim at the same cost.
-    fn equal_cost(&self, spared: UnitId, victim: UnitId) -> String {
+    fn equal_cost(&self, preemptor: PreemptorId, spared: UnitId, victim: UnitId) -> String {
         let unit = self.loaded.snapshot.unit(victim);
         match (unit.workload, unit.pods.first()) {
             (Some(workload), _) => {
@@ -146,21 +146,31 @@ impl ReportBuilder<'_> {
                 format!("{FITS_WITHOUT}; equal cost to {victim}, the order of uids decides")
             }
             (None, Some(&pod)) => {
-                format!("{FITS_WITHOUT}; equal cost to {}{}", self.pod(pod), self.first_node(spared, victim))
+                format!(
+                    "{FITS_WITHOUT}; equal cost to {}{}",
+                    self.pod(pod),
+                    self.first_place(preemptor, spared, victim)
+                )
             }
             (None, None) => FITS_WITHOUT.to_owned(),
         }
     }
 
-    /// Of two units of equal cost the one on the node that is first by name is evicted.
-    fn first_node(&self, spared: UnitId, victim: UnitId) -> String {
-        let snapshot = &self.loaded.snapshot;
+    /// Of two units of equal cost the one in the domain that is first by name is evicted, or, within a domain, the one on the node that is.
+    fn first_place(&self, preemptor: PreemptorId, spared: UnitId, victim: UnitId) -> String {
+        let Loaded { snapshot, names, .. } = self.loaded;
         let node = |unit: UnitId| snapshot.unit(unit).pods.first().and_then(|&pod| snapshot.bound_node(pod));
-        let names = node(victim)
-            .zip(node(spared))
-            .map(|(victim, spared)| [victim, spared].map(|id| self.loaded.names.node(id)));
-        match names {
-            Some([victim, spared]) if victim < spared => format!(", {victim} is first by name"),
+        let Some((victim, spared)) = node(victim).zip(node(spared)) else { return String::new() };
+        let topology = match preemptor {
+            PreemptorId::Group(group) => snapshot.group(group).topology,
+            PreemptorId::Pod(_) | PreemptorId::Workload(_) => None,
+        };
+        let domain = |node: NodeId| topology.and_then(|id| Some((id, snapshot.topology(id).domain[node.index()]?)));
+        match (domain(victim), domain(spared)) {
+            (Some((topology, first)), Some((_, second))) if first != second => {
+                format!(", domain {} is first by name", names.domain(topology, first))
+            }
+            _ if names.node(victim) < names.node(spared) => format!(", {} is first by name", names.node(victim)),
             _ => String::new(),
         }
     }

@@ -120,6 +120,60 @@ fn group_reports_equal_cost_of_a_spared_pod_on_another_node() {
     assert_eq!(decision.spared("default/e"), FITS, "its node is too small");
 }
 
+/// A group that is placed in one zone, with this number of pods of 2 cpus.
+fn zonal_group(pods: usize) -> Vec<String> {
+    let group = format!(
+        "{{apiVersion: scheduling.k8s.io/v1beta1, kind: PodGroup, metadata: {{namespace: default, name: urgent}}, \
+         spec: {{schedulingPolicy: {{gang: {{minCount: {pods}}}}}, priority: 100, \
+         schedulingConstraints: {{topology: [{{key: zone}}]}}}}}}"
+    );
+    let member =
+        |index| pending(&format!("urgent-{index}"), 100, "cpu: 2", "", "schedulingGroup: {podGroupName: urgent},");
+    [group].into_iter().chain((0..pods).map(member)).collect()
+}
+
+fn zonal_node(name: &str, zone: &str) -> String {
+    format!(
+        "{{apiVersion: v1, kind: Node, metadata: {{name: {name}, labels: {{zone: {zone}}}}}, \
+         status: {{allocatable: {{cpu: 2, pods: 9}}}}}}"
+    )
+}
+
+#[test]
+fn no_pod_in_an_infeasible_domain_is_of_equal_cost() {
+    let cluster = [
+        zonal_node("node-1", "z"),
+        zonal_node("node-2", "z"),
+        zonal_node("node-3", "z"),
+        zonal_node("node-4", "small"),
+        running("a", "node-1", 10, "cpu: 1", "", ""),
+        running("b", "node-2", 10, "cpu: 1", "", ""),
+        running("c", "node-3", 10, "cpu: 1", "", ""),
+        running("d", "node-4", 10, "cpu: 1", "", ""),
+    ];
+    let decision = Decision::new(&[&cluster[..], &zonal_group(2)].concat(), "podgroup/urgent", &[]);
+    let victims = json!([{ "pod": "default/a" }, { "pod": "default/b" }]);
+    assert_eq!(decision.json["victims"], victims, "{}", decision.table);
+    assert_eq!(decision.spared("default/c"), format!("{FITS}; equal cost to default/a, node-1 is first by name"));
+    assert_eq!(decision.spared("default/d"), FITS, "zone small has no room for two members");
+}
+
+#[test]
+fn of_two_domains_of_equal_cost_the_first_by_name_is_said_to_decide() {
+    for (first, second) in [("node-1", "node-2"), ("node-2", "node-1")] {
+        let cluster = [
+            zonal_node(first, "north"),
+            zonal_node(second, "south"),
+            running("a", first, 10, "cpu: 1", "", ""),
+            running("b", second, 10, "cpu: 1", "", ""),
+        ];
+        let decision = Decision::new(&[&cluster[..], &zonal_group(1)].concat(), "podgroup/urgent", &[]);
+        assert_eq!(decision.json["victims"], json!([{ "pod": "default/a" }]), "{}", decision.table);
+        let text = format!("{FITS}; equal cost to default/a, domain north is first by name");
+        assert_eq!(decision.spared("default/b"), text, "{first}");
+    }
+}
+
 #[test]
 fn kueue_reports_equal_cost_of_a_spared_workload() {
     let cluster = [

@@ -6,7 +6,7 @@ mod group_mismatch;
 mod node_cost;
 pub(crate) mod pod;
 
-use crate::decision::Outcome;
+use crate::decision::{Outcome, Plan};
 use crate::decisive::{self, Closed};
 use crate::domains::{Domain, domains};
 use crate::equal_cost::mark_equal_costs;
@@ -96,9 +96,18 @@ fn take_all_then_reprieve<R: Recorder>(
     };
     if let Some(plan) = plan.as_ref().filter(|_| R::RECORDS) {
         recorder.chosen(plan, |other| other.cost.difference(&plan.cost));
-        mark_equal_costs(what_if, preemptor, plan, recorder, |_, _| true);
+        mark_equal_costs(what_if, preemptor, plan, recorder, |victim_node, node| {
+            stays_in_one_domain(plan, domains, victim_node, node)
+        });
     }
     plan.map_or(Outcome::Unschedulable(None), Outcome::Preempt)
+}
+
+/// Whether the whole placement is still in one domain if the pods on `from` are placed on `to` instead.
+fn stays_in_one_domain(plan: &Plan, domains: &[Domain], from: NodeId, to: NodeId) -> bool {
+    let others = plan.placement.iter().map(|&(_, node)| node).filter(|&node| node != from);
+    let nodes: Vec<NodeId> = others.chain([to]).collect();
+    domains.iter().any(|domain| nodes.iter().all(|node| domain.nodes.binary_search(node).is_ok()))
 }
 
 /// The placement without victims; of several domains the one for most members.
