@@ -89,18 +89,19 @@ async fn failed_start_names_what_to_do() {
 /// The admission policies refuse what only Reprieve should write, and let Reprieve and honest users do their work.
 #[tokio::test]
 async fn admission_policies_refuse_marks_and_pods_that_bypass_the_scheduler() {
-    let cluster =
-        ControlPlane::start("admission_policies_refuse_marks_and_pods_that_bypass_the_scheduler").await;
+    let cluster = ControlPlane::start("admission_policies_refuse_marks_and_pods_that_bypass_the_scheduler").await;
     cluster.apply_manifests().await;
     cluster.create_nodes("node", 1, &[("nvidia.com/gpu", "8")]).await;
     cluster.apply(CLASSES).await;
     let policies = fs::read_to_string(root().join("deploy/manifests/admission-policies.yaml"));
     cluster.apply(&policies.expect("the manifest exists")).await;
-    let managed = "{apiVersion: v1, kind: Namespace, metadata: {name: default, labels: {reprieve.dev/managed: 'true'}}}";
+    let managed =
+        "{apiVersion: v1, kind: Namespace, metadata: {name: default, labels: {reprieve.dev/managed: 'true'}}}";
     cluster.apply(managed).await;
 
     let pods: Api<Pod> = Api::default_namespaced(cluster.client().clone());
-    let refusal = async |pod: &Pod| match pods.create(&PostParams { dry_run: true, ..PostParams::default() }, pod).await {
+    let refusal = async |pod: &Pod| match pods.create(&PostParams { dry_run: true, ..PostParams::default() }, pod).await
+    {
         Err(kube::Error::Api(status)) => status.message,
         Err(error) => panic!("{error}"),
         Ok(_) => String::new(),
@@ -115,7 +116,9 @@ async fn admission_policies_refuse_marks_and_pods_that_bypass_the_scheduler() {
         pod["metadata"][at][key] = json!("a");
         serde_json::from_value::<Pod>(pod).expect("a pod")
     };
-    for (key, at) in [("reprieve.dev/preempted-for", "annotations"), ("scheduling.koordinator.sh/soft-eviction", "labels")] {
+    for (key, at) in
+        [("reprieve.dev/preempted-for", "annotations"), ("scheduling.koordinator.sh/soft-eviction", "labels")]
+    {
         assert!(refusal(&marked(key, at)).await.contains(key), "{key}");
     }
 
