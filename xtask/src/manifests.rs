@@ -1,4 +1,5 @@
-//! Generates `deploy/manifests` from the chart with its default values. `fix` writes the file; `check` fails if it is not current.
+//! Generates `deploy/manifests` from the chart with its default values, and the admission policies, which are off by default. `fix` writes
+//! the files; `check` fails if one is not current.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,24 +19,39 @@ metadata:
     pod-security.kubernetes.io/enforce: restricted
 ";
 
-/// Fails if the file is not current.
+/// The first line of the file with the admission policies.
+const POLICIES_HEAD: &str =
+    "# Written from deploy/chart by `cargo xtask fix`. kubectl apply -f deploy/manifests/admission-policies.yaml\n";
+
+/// Fails if a file is not current.
 pub fn check() -> Result<(), String> {
-    if rendered()? == fs::read_to_string(file()).unwrap_or_default() {
-        return Ok(());
+    for (file, text) in rendered()? {
+        if text != fs::read_to_string(&file).unwrap_or_default() {
+            return Err(format!("{} is not current; run `cargo xtask fix`", file.display()));
+        }
     }
-    Err(format!("{} is not current; run `cargo xtask fix`", file().display()))
+    Ok(())
 }
 
-/// Writes the file.
+/// Writes the files.
 pub fn fix() -> Result<(), String> {
-    fs::write(file(), rendered()?).map_err(|error| format!("{}: {error}", file().display()))
+    for (file, text) in rendered()? {
+        fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+    }
+    Ok(())
 }
 
-fn file() -> PathBuf {
-    root().join("deploy/manifests/reprieve.yaml")
+/// Each file with its text.
+fn rendered() -> Result<[(PathBuf, String); 2], String> {
+    let policies = ["--set=admissionPolicies.enabled=true", "--show-only=templates/admission-policies.yaml"];
+    let file = |name: &str| root().join("deploy/manifests").join(name);
+    Ok([
+        (file("reprieve.yaml"), format!("{HEAD}{}", template(&[])?)),
+        (file("admission-policies.yaml"), format!("{POLICIES_HEAD}{}", template(&policies)?)),
+    ])
 }
 
-fn rendered() -> Result<String, String> {
+fn template(more: &[&str]) -> Result<String, String> {
     let arguments = ["template", "reprieve", "deploy/chart/reprieve", "--namespace", "reprieve-system"];
-    Ok(format!("{HEAD}{}", output(Command::new(go::helm()?).args(arguments).current_dir(root()))?))
+    output(Command::new(go::helm()?).args(arguments).args(more).current_dir(root()))
 }

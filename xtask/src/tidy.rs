@@ -8,6 +8,7 @@ mod documented;
 mod files;
 mod modules;
 mod rule_links;
+mod tenant_fields;
 mod words;
 
 use std::path::Path;
@@ -40,6 +41,7 @@ fn print_violations() -> Result<usize, String> {
         ("documented enums", documented::violations(root)?),
         ("kinds", kinds::violations()?),
         ("rule links", rule_links::violations(root)?),
+        ("tenants' fields", tenant_fields::violations(root)?),
         ("document links", doc_links::violations(root)?),
         ("retired words", words::violations(root)?),
     ] {

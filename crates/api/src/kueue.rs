@@ -36,6 +36,16 @@ pub const WORKLOAD: &str = "kueue.x-k8s.io/workload";
 /// The label of a pod that names its pod set.
 pub const POD_SET: &str = "kueue.x-k8s.io/podset";
 
+/// Returns the name of the Workload that Reprieve creates for a Job.
+pub fn workload_of_job(job: &str, uid: &str) -> String {
+    /// The longest name that the API server accepts.
+    const MAX_LENGTH: usize = 253;
+    let short: String = job.chars().take(MAX_LENGTH - "job--00000".len()).collect();
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3); // FNV-1a
+    let digest = uid.bytes().fold(0xcbf2_9ce4_8422_2325, step) & 0xf_ffff;
+    format!("job-{short}-{digest:05x}")
+}
+
 /// Decodes null as the default value.
 fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)

@@ -93,7 +93,7 @@ pub struct Unit {
 
 impl<'o> Cluster<'o> {
     /// Reads the objects. An invalid amount is a finding.
-    pub fn read(objects: &'o ObjectSet, max_excess: Option<u32>, scheduler: Option<&str>) -> Result<Self, Finding> {
+    pub fn read(objects: &'o ObjectSet, max_excess: u32, scheduler: Option<&str>) -> Result<Self, Finding> {
         let nodes: Result<Vec<_>, _> = objects.nodes.iter().map(|node| read_node(&node.object)).collect();
         let mut nodes = nodes?;
         nodes.sort_by(|a, b| a.name.cmp(&b.name));

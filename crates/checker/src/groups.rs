@@ -24,7 +24,7 @@ pub struct Group {
 }
 
 /// The group of this name, if it is defined.
-pub fn read(objects: &ObjectSet, classes: &Classes, max_excess: Option<u32>, name: &NamespacedName) -> Option<Group> {
+pub fn read(objects: &ObjectSet, classes: &Classes, max_excess: u32, name: &NamespacedName) -> Option<Group> {
     let pod_group = objects
         .pod_groups
         .iter()
@@ -34,7 +34,7 @@ pub fn read(objects: &ObjectSet, classes: &Classes, max_excess: Option<u32>, nam
         let (workload, part) = workload_of(objects, name)?;
         return Some(from_workload(classes, max_excess, workload, part));
     };
-    let spec = &pod_group.spec;
+    let (spec, namespace) = (&pod_group.spec, name.namespace.as_str());
     let template = spec.workload_ref.as_ref().and_then(|reference| {
         let workload = workload_named(objects, &NamespacedName::new(&name.namespace, &reference.workload_name))?;
         Some((workload, workload.spec.pod_groups.iter().find(|part| part.name == reference.template_name)?))
@@ -48,7 +48,7 @@ pub fn read(objects: &ObjectSet, classes: &Classes, max_excess: Option<u32>, nam
     Some(Group {
         min_count: spec.scheduling_policy.gang.as_ref().map_or(1, |gang| usize::try_from(gang.min_count).unwrap_or(0)),
         priority,
-        victim_priority: victim_priority(classes, max_excess, priority, victim_class),
+        victim_priority: victim_priority(classes, max_excess, namespace, priority, victim_class),
         preempts: classes.preempts(spec.preemption_policy.as_deref(), class),
         whole: match &spec.disruption_mode {
             Some(mode) => mode.all.is_some(),
@@ -81,7 +81,8 @@ fn workload_named<'o>(objects: &'o ObjectSet, name: &NamespacedName) -> Option<&
         .find(|workload| NamespacedName::from_meta(&workload.metadata) == *name)
 }
 
-fn from_workload(classes: &Classes, max_excess: Option<u32>, workload: &Workload, part: &WorkloadGroup) -> Group {
+fn from_workload(classes: &Classes, max_excess: u32, workload: &Workload, part: &WorkloadGroup) -> Group {
+    let namespace = workload.metadata.namespace.as_deref().unwrap_or_default();
     let class = workload.spec.priority_class_name.as_deref();
     let priority = classes.priority(None, class);
     let gang = part.policy.gang.as_ref();
@@ -89,7 +90,7 @@ fn from_workload(classes: &Classes, max_excess: Option<u32>, workload: &Workload
     Group {
         min_count: gang.map_or(1, |gang| usize::try_from(gang.min_count).unwrap_or(0)),
         priority,
-        victim_priority: victim_priority(classes, max_excess, priority, victim_class),
+        victim_priority: victim_priority(classes, max_excess, namespace, priority, victim_class),
         preempts: classes.preempts(None, class),
         whole: is_preempted_whole(part),
         topology_keys: Vec::new(),
@@ -97,10 +98,15 @@ fn from_workload(classes: &Classes, max_excess: Option<u32>, workload: &Workload
 }
 
 /// docs/rules/kubernetes-groups.md#g16: a preemption priority below the scheduling priority, too far above it, or of an undefined class is
-/// ignored.
-fn victim_priority(classes: &Classes, max_excess: Option<u32>, priority: i64, class: Option<&String>) -> i64 {
-    let allowed = |value: &i64| max_excess.is_none_or(|max| value - priority <= i64::from(max));
-    class.and_then(|class| classes.value(class)).filter(allowed).map_or(priority, |value| value.max(priority))
+/// ignored, and so is a class of the system outside `kube-system`.
+fn victim_priority(classes: &Classes, max_excess: u32, namespace: &str, priority: i64, class: Option<&String>) -> i64 {
+    let is_for_all = |class: &&String| namespace == "kube-system" || !class.starts_with("system-");
+    let allowed = |value: &i64| value - priority <= i64::from(max_excess);
+    class
+        .filter(is_for_all)
+        .and_then(|class| classes.value(class))
+        .filter(allowed)
+        .map_or(priority, |value| value.max(priority))
 }
 
 fn is_preempted_whole(part: &WorkloadGroup) -> bool {

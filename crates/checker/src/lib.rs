@@ -45,7 +45,7 @@ pub struct Claim<'a> {
     /// Whether groups are decided with the priority cut.
     pub priority_cut: bool,
     /// The maximum by which a group's preemption priority may exceed its scheduling priority.
-    pub max_preemption_priority_excess: Option<u32>,
+    pub max_preemption_priority_excess: u32,
     /// The name of the scheduler; if not set, each group belongs to the scheduler that its members name.
     pub scheduler_name: Option<&'a str>,
     /// The decision.

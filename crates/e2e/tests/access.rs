@@ -2,8 +2,12 @@
 
 use std::fs;
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
 use reprieve_e2e::fixtures::{CLASSES, Fixture};
-use reprieve_e2e::{ControlPlane, User, eventually};
+use reprieve_e2e::{ControlPlane, User, eventually, root};
+use serde_json::json;
 
 /// With only the permissions of the shipped role, the scheduler leads and preempts, and no request is forbidden.
 #[tokio::test]
@@ -80,4 +84,54 @@ async fn failed_start_names_what_to_do() {
         assert_eq!(status.code(), Some(1), "{name}: {log}");
         assert!(log.contains(expected), "{name}: {log}");
     }
+}
+
+/// The admission policies refuse what only Reprieve should write, and let Reprieve and honest users do their work.
+#[tokio::test]
+async fn admission_policies_refuse_marks_and_pods_that_bypass_the_scheduler() {
+    let cluster = ControlPlane::start("admission_policies_refuse_marks_and_pods_that_bypass_the_scheduler").await;
+    cluster.apply_manifests().await;
+    cluster.create_nodes("node", 1, &[("nvidia.com/gpu", "8")]).await;
+    cluster.apply(CLASSES).await;
+    let policies = fs::read_to_string(root().join("deploy/manifests/admission-policies.yaml"));
+    cluster.apply(&policies.expect("the manifest exists")).await;
+    let managed =
+        "{apiVersion: v1, kind: Namespace, metadata: {name: default, labels: {reprieve.dev/managed: 'true'}}}";
+    cluster.apply(managed).await;
+
+    let pods: Api<Pod> = Api::default_namespaced(cluster.client().clone());
+    let refusal = async |pod: &Pod| match pods.create(&PostParams { dry_run: true, ..PostParams::default() }, pod).await
+    {
+        Err(kube::Error::Api(status)) => status.message,
+        Err(error) => panic!("{error}"),
+        Ok(_) => String::new(),
+    };
+    let bypasses = Fixture::pod("bypasses", "low", 1).on("node-0").build();
+    eventually("the policies are in effect", async || refusal(&bypasses).await.contains("spec.nodeName").then_some(()))
+        .await;
+    let elsewhere = Fixture::pod("elsewhere", "low", 1).scheduler("default-scheduler").build();
+    assert!(refusal(&elsewhere).await.contains("spec.schedulerName"));
+    let marked = |key: &str, at: &str| {
+        let mut pod = json!(Fixture::pod("marked", "low", 1).build());
+        pod["metadata"][at][key] = json!("a");
+        serde_json::from_value::<Pod>(pod).expect("a pod")
+    };
+    for (key, at) in
+        [("reprieve.dev/preempted-for", "annotations"), ("scheduling.koordinator.sh/soft-eviction", "labels")]
+    {
+        assert!(refusal(&marked(key, at)).await.contains(key), "{key}");
+    }
+
+    let scheduler = cluster.run("reprieve", User::Run, "Kubernetes", "leaderElection: {enabled: true}\n");
+    cluster.create_pods("default", vec![Fixture::pod("train", "low", 8).build()]).await;
+    cluster.runs("train", 1).await;
+    let mark = Patch::Merge(json!({"metadata": {"annotations": {"reprieve.dev/preempted-for": "Pod default/a"}}}));
+    let patched = pods.patch("train", &PatchParams::default(), &mark).await;
+    assert!(patched.is_err_and(|error| error.to_string().contains("preempted-for")));
+    let patched = pods.patch_status("train", &PatchParams::default(), &mark).await;
+    assert!(patched.is_err_and(|error| error.to_string().contains("preempted-for")));
+    cluster.create_pods("default", vec![Fixture::pod("urgent", "high", 8).build()]).await;
+    cluster.runs("urgent", 1).await;
+    cluster.is_gone("train").await;
+    assert!(scheduler.stop().await.success());
 }

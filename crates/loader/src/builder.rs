@@ -91,7 +91,7 @@ impl SnapshotBuilder {
     ) -> Result<(Self, Vec<GroupDraft>), InputError> {
         let max_preemption_excess = match policy {
             Policy::Kubernetes(kubernetes) => kubernetes.max_preemption_priority_excess,
-            Policy::Kueue(_) | Policy::YuniKorn | Policy::Koordinator(_) => None,
+            Policy::Kueue(_) | Policy::YuniKorn | Policy::Koordinator(_) => u32::MAX, // the priority of a group has no effect
         };
         let mut warnings = Vec::new();
         let mut texts = Interner::default();

@@ -71,7 +71,8 @@ pub(crate) fn read_standalone_group(
 /// Returns why the preemption priority of a group is refused, if it is.
 pub(crate) fn refused_priority(object: &PodGroup, classes: &Classes) -> Option<InvalidPreemptionPriority> {
     let priority = classes.priority(object.spec.priority, object.spec.priority_class_name.as_deref()).ok()?;
-    preemption_priority(preemption_class(object), priority, classes).err()
+    let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+    preemption_priority(preemption_class(object), namespace, priority, classes).err()
 }
 
 fn preemption_class(object: &PodGroup) -> Option<&str> {
@@ -147,10 +148,12 @@ impl GroupReader<'_> {
             .map_err(|_| InputError::new(format!("{} is negative; write 1 or more", fields.min_count)))
             .map_err(|error| located(error.field("minCount")))?;
         let victim_priority =
-            preemption_priority(fields.preemption_class, priority, self.classes).unwrap_or_else(|refused| {
-                self.warnings.push(format!("{object}: {refused}"));
-                priority
-            });
+            preemption_priority(fields.preemption_class, &self.name.namespace, priority, self.classes).unwrap_or_else(
+                |refused| {
+                    self.warnings.push(format!("{object}: {refused}"));
+                    priority
+                },
+            );
         Ok(Group {
             min_count,
             priority,

@@ -175,7 +175,7 @@ fn kubernetes(profile: &Profile) -> Result<Kubernetes, InputError> {
                 let number = value.as_u64().and_then(|limit| u32::try_from(limit).ok());
                 let problem = format!("{value} is not a whole number from 0 to {}; write one", u32::MAX);
                 let number = number.ok_or_else(|| InputError::new(problem).field(field))?;
-                policy.max_preemption_priority_excess = Some(number);
+                policy.max_preemption_priority_excess = number;
             }
             _ => return Err(unknown_argument("Kubernetes", "priorityCut and maxPreemptionPriorityExcess", field)),
         }

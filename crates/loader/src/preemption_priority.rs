@@ -1,7 +1,7 @@
 //! The preemption priority of a group: the priority that counts when the group is a candidate (KEP-5710).
 //!
-//! It must not be below the scheduling priority, or two groups could preempt each other without end. An optional limit on its excess over
-//! the scheduling priority keeps a group of low priority from protecting itself. See `docs/rules/kubernetes-groups.md#g16`.
+//! It must not be below the scheduling priority, or two groups could preempt each other without end. A limit on its excess over the
+//! scheduling priority keeps a group of low priority from protecting itself; the classes of the system are for `kube-system`. See `docs/rules/kubernetes-groups.md#g16`.
 
 use std::fmt;
 
@@ -14,6 +14,11 @@ use crate::Classes;
 pub enum InvalidPreemptionPriority {
     /// The class does not exist.
     Undefined {
+        /// The name of the class.
+        class: String,
+    },
+    /// The class is one of the system, and the group is not in `kube-system`.
+    SystemClass {
         /// The name of the class.
         class: String,
     },
@@ -35,9 +40,10 @@ pub enum InvalidPreemptionPriority {
     },
 }
 
-/// Returns the preemption priority of a group that names this preemption priority class.
+/// Returns the preemption priority of a group in this namespace that names this preemption priority class.
 pub fn preemption_priority(
     class: Option<&str>,
+    namespace: &str,
     scheduling: Priority,
     classes: &Classes,
 ) -> Result<Priority, InvalidPreemptionPriority> {
@@ -45,13 +51,17 @@ pub fn preemption_priority(
     let Some(preemption) = classes.value(class) else {
         return Err(InvalidPreemptionPriority::Undefined { class: class.to_owned() });
     };
+    if class.starts_with("system-") && namespace != "kube-system" {
+        return Err(InvalidPreemptionPriority::SystemClass { class: class.to_owned() });
+    }
     let excess = i64::from(preemption.0) - i64::from(scheduling.0);
-    match classes.max_preemption_excess {
-        _ if excess < 0 => Err(InvalidPreemptionPriority::Below { preemption, scheduling }),
-        Some(limit) if excess > i64::from(limit) => {
-            Err(InvalidPreemptionPriority::TooFarAbove { preemption, scheduling, limit })
-        }
-        _ => Ok(preemption),
+    let limit = classes.max_preemption_excess;
+    if excess < 0 {
+        Err(InvalidPreemptionPriority::Below { preemption, scheduling })
+    } else if excess > i64::from(limit) {
+        Err(InvalidPreemptionPriority::TooFarAbove { preemption, scheduling, limit })
+    } else {
+        Ok(preemption)
     }
 }
 
@@ -60,6 +70,7 @@ impl InvalidPreemptionPriority {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Undefined { .. } => "ClassNotDefined",
+            Self::SystemClass { .. } => "SystemClassNotAllowed",
             Self::Below { .. } => "BelowSchedulingPriority",
             Self::TooFarAbove { .. } => "TooFarAboveSchedulingPriority",
         }
@@ -72,6 +83,10 @@ impl fmt::Display for InvalidPreemptionPriority {
             Self::Undefined { class } => {
                 write!(f, "its preemption priority class {class:?} is not defined; its scheduling priority is used")
             }
+            Self::SystemClass { class } => write!(
+                f,
+                "its preemption priority class {class:?} is only for groups in namespace kube-system; its scheduling priority is used"
+            ),
             Self::Below { preemption, scheduling } => write!(
                 f,
                 "its preemption priority {} is below its scheduling priority {}, which is invalid; the latter is used",

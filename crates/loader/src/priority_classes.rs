@@ -19,8 +19,8 @@ pub const ALLOW_PREEMPTION: &str = "yunikorn.apache.org/allow-preemption";
 pub struct Classes {
     classes: BTreeMap<String, Class>,
     global_default: Option<(i32, Option<String>)>,
-    /// The largest excess of a group's preemption priority over its scheduling priority; `None` is no limit.
-    pub max_preemption_excess: Option<u32>,
+    /// The largest excess of a group's preemption priority over its scheduling priority.
+    pub max_preemption_excess: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ struct Class {
 impl Classes {
     pub fn new(
         objects: &[Sourced<PriorityClass>],
-        max_preemption_excess: Option<u32>,
+        max_preemption_excess: u32,
         warnings: &mut Vec<String>,
     ) -> Result<Self, InputError> {
         let mut classes = BTreeMap::new();

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use reprieve_api::kueue::{FlavorSpec, KueueWorkload, KueueWorkloadStatus};
+use reprieve_api::kueue::{FlavorSpec, KueueWorkload, KueueWorkloadStatus, workload_of_job};
 use reprieve_api::{Kind, NamespacedName, Object, ObjectKey, Pod};
 use reprieve_engine::{Priority, Timestamp};
 use reprieve_loader::timestamp;
@@ -29,35 +29,18 @@ pub(crate) use cycle::{HeadResult, decide};
 use job_sync::{JobState, JobStep, next_job_step};
 use lines::QuotaLines;
 
-/// The workloads that wait for quota, and the workload and pods of each Job.
+/// The workloads that wait for quota, and the pods of each Job.
 #[derive(Default)]
 pub(crate) struct Admission {
-    /// The workload of each Job, by the uid of the Job.
-    workload_of: BTreeMap<String, NamespacedName>,
-    /// The unfinished pods of each Job, by the uid of the Job.
-    pods_of: BTreeMap<String, BTreeSet<NamespacedName>>,
+    /// The unfinished pods of each Job, by the namespace and the uid of the Job. An owner reference is only about the namespace of its object,
+    /// so a pod of another namespace that names the uid is not among them.
+    pods_of: BTreeMap<(String, String), BTreeSet<NamespacedName>>,
     lines: QuotaLines,
     /// The steps of the last cycle that the caller has not received yet.
     pub steps: VecDeque<Step>,
 }
 
 impl Admission {
-    /// Remembers the Job of a workload.
-    pub fn seen(&mut self, object: &Object) {
-        if let (Kind::KueueWorkload, Some((_, uid))) = (object.kind(), owner(object.metadata())) {
-            self.workload_of.insert(uid.to_owned(), object.key().name);
-        }
-    }
-
-    /// Forgets a deleted workload.
-    pub fn deleted(&mut self, key: &ObjectKey, deleted: Option<&Object>) {
-        if let Some((_, uid)) = deleted.and_then(|object| owner(object.metadata()))
-            && self.workload_of.get(uid) == Some(&key.name)
-        {
-            self.workload_of.remove(uid);
-        }
-    }
-
     /// Queues the Job and the workload that a change concerns.
     pub fn object_changed(&mut self, key: &ObjectKey, update: &ObjectUpdate, queue: &mut PendingQueue) {
         let ObjectUpdate { before, after, .. } = update;
@@ -111,13 +94,14 @@ impl Admission {
             return;
         }
         let Some((job, uid)) = before.or(after).and_then(|pod| owner(&pod.metadata)) else { return };
-        let pods = self.pods_of.entry(uid.to_owned()).or_default();
+        let owner = (name.namespace.clone(), uid.to_owned());
+        let pods = self.pods_of.entry(owner.clone()).or_default();
         if after.is_some() {
             pods.insert(name.clone());
         } else {
             pods.remove(name);
             if pods.is_empty() {
-                self.pods_of.remove(uid);
+                self.pods_of.remove(&owner);
             }
             queue_job(&NamespacedName::new(&name.namespace, job), queue);
         }
@@ -129,28 +113,30 @@ impl Admission {
         let key = &unit.key();
         let Some(Object::Job(job)) = view.observed(key) else { return None };
         let uid = job.metadata.uid.clone().unwrap_or_default();
-        let name = self.workload_of.get(&uid).cloned();
-        let workload = name.as_ref().map(|name| ObjectKey::new(Kind::KueueWorkload, name.clone()));
-        let is_seen = |key: &ObjectKey| view.is_seen(key);
-        if !is_seen(key) || !workload.as_ref().is_none_or(is_seen) {
+        let name = workload_of_job(&key.name.name, &uid);
+        let workload = &ObjectKey::new(Kind::KueueWorkload, NamespacedName::new(&key.name.namespace, &name));
+        if !view.is_seen(key) || !view.is_seen(workload) {
             return None;
         }
-        let seen = match workload.as_ref().and_then(|key| view.observed(key)) {
-            Some(Object::KueueWorkload(workload)) => Some(workload),
+        // Only the Workload under the name that follows from the Job, with a reference to it, is the Job's.
+        let own = match view.observed(workload) {
+            Some(Object::KueueWorkload(own)) if owner(&own.metadata) == Some((&key.name.name, &uid)) => {
+                Some(own.as_ref())
+            }
             _ => None,
         };
-        let state = JobState { job, workload: seen.map(AsRef::as_ref), has_pods: self.pods_of.contains_key(&uid) };
-        let workload_target = || view.target(workload.as_ref()?);
+        let has_pods = self.pods_of.contains_key(&(key.name.namespace.clone(), uid.clone()));
+        let state = JobState { job, workload: own, has_pods };
+        let workload_target = || view.target(workload);
         let job_target = || view.target(key);
-        let about = || workload.clone().unwrap_or_else(|| key.clone());
+        let about = || workload.clone();
         let (action, event) = match next_job_step(&state, |name| flavor(name, view))? {
             JobStep::CreateWorkload => {
                 let created = job_workload::workload(job, priority_of(job, view));
-                let about = ObjectKey::new(Kind::KueueWorkload, NamespacedName::from_meta(&created.metadata));
-                if view.unconfirmed.contains(&about) || view.observed(&about).is_some() {
+                if view.unconfirmed.contains(workload) || view.observed(workload).is_some() {
                     return None;
                 }
-                let message = format!("created Workload {}", about.name);
+                let message = format!("created Workload {}", workload.name);
                 let event = (key.clone(), EventReason::CreatedWorkload, message);
                 (Action::CreateWorkload { workload: Box::new(created) }, Some(event))
             }
@@ -191,7 +177,9 @@ fn flavor<'v>(name: &str, view: &'v ClusterView) -> Option<&'v FlavorSpec> {
     }
 }
 
-/// The priority of a Job: of the WorkloadPriorityClass in its label, else of its pods, else of the global default PriorityClass.
+/// The priority of a Job: of the WorkloadPriorityClass in its label, else of the PriorityClass of its pods, else of the global default
+/// PriorityClass. A `priority` in the pod template has no effect: the API server checks that field in pods only, so any user can write any
+/// number into a template.
 fn priority_of(job: &Job, view: &ClusterView) -> i32 {
     let class = |kind, name: &str| match view.live.get(&ObjectKey::new(kind, NamespacedName::new("", name)))? {
         Object::WorkloadPriorityClass(class) => Some(class.spec.value),
@@ -205,7 +193,7 @@ fn priority_of(job: &Job, view: &ClusterView) -> i32 {
     let named = pod.and_then(|pod| pod.priority_class_name.as_deref()).filter(|name| !name.is_empty());
     let by_class = || class(Kind::PriorityClass, named?);
     let by_default = || if named.is_none() { default_priority(view) } else { None };
-    by_label.or_else(by_class).or_else(|| pod?.priority).or_else(by_default).unwrap_or(0)
+    by_label.or_else(by_class).or_else(by_default).unwrap_or(0)
 }
 
 /// The value of the global default PriorityClass; if there are several, the lowest, as in Kueue.
@@ -253,7 +241,6 @@ mod tests {
         let (mut admission, mut queue) = (Admission::default(), PendingQueue::default());
         let mut see = |object: Object, admission: &mut Admission, view: &mut ClusterView| {
             view.seen(&object);
-            admission.seen(&object);
             let update = view.update_object(&object.key(), Bugs::default());
             admission.object_changed(&object.key(), &update, &mut queue);
             queue.ready().cloned().collect::<Vec<_>>()

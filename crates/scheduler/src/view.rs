@@ -254,15 +254,12 @@ impl ClusterView {
         }
     }
 
-    /// Removes a deleted object; returns it if it is a workload or Job.
-    pub fn deleted(&mut self, key: &ObjectKey) -> Option<Object> {
+    /// Removes a deleted object.
+    pub fn deleted(&mut self, key: &ObjectKey) {
         self.assumed.deleted(key);
         match key.kind {
-            Kind::Pod => {
-                self.pods.remove(&key.name);
-                None
-            }
-            _ => self.workloads_and_jobs.remove(key),
+            Kind::Pod => _ = self.pods.remove(&key.name),
+            _ => _ = self.workloads_and_jobs.remove(key),
         }
     }
 

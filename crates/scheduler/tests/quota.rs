@@ -1,8 +1,10 @@
 //! The scheduler under policy Kueue, driven one event at a time.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use reprieve_api::kinds::{Kind, Object, ObjectKey};
+use reprieve_api::kueue::workload_of_job;
 use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_engine::Timestamp;
@@ -279,7 +281,9 @@ fn the_workload_of_a_job_has_the_priority_of_its_class_or_of_the_default_class()
         (classes, r#"{"priorityClassName": ""}"#, 7),
         (classes, "{}", 7),
         (classes, r#"{"priorityClassName": "unknown"}"#, 0),
-        (classes, r#"{"priority": 9}"#, 9),
+        (classes, r#"{"priority": 2000000000}"#, 7),
+        (classes, r#"{"priority": 2000000000, "priorityClassName": "high"}"#, 100),
+        ("", r#"{"priority": 2000000000}"#, 0),
         ("", "{}", 0),
     ] {
         let mut scheduler = synced(&[CLUSTER, classes].concat(), PlacementMode::QuotaOnly);
@@ -296,5 +300,83 @@ fn the_workload_of_a_job_has_the_priority_of_its_class_or_of_the_default_class()
             _ => None,
         });
         assert_eq!(created, Some(priority), "{spec}");
+    }
+}
+
+/// A started Job of `default`, with the uid `job`.
+fn started_job(status: &str) -> Object {
+    let text = format!(
+        r#"{{"metadata": {{"name": "job", "namespace": "default", "uid": "job", "resourceVersion": "200",
+                          "labels": {{"kueue.x-k8s.io/queue-name": "team"}}}},
+             "spec": {{"suspend": false, "parallelism": 1, "completions": 1, "template": {{"spec": {{"containers": [
+                {{"name": "main", "resources": {{"requests": {{"cpu": "2"}}}}}}]}}}}}}, "status": {status}}}"#
+    );
+    Object::from_json(Kind::Job, &text).expect("a Job")
+}
+
+/// The admitted Workload that the scheduler has created for that Job.
+fn own_workload(more: &str) -> String {
+    let text = workload(&workload_of_job("job", "job"), "team", 0, 2, &admitted(2));
+    let owner = "ownerReferences: [{apiVersion: batch/v1, kind: Job, name: job, uid: job, controller: true}]";
+    text.replace("creationTimestamp", &format!("{owner}, creationTimestamp"))
+        .replace("spec:\n", &format!("spec:\n{more}"))
+}
+
+fn actions(steps: Vec<Step>) -> Vec<Action> {
+    steps.into_iter().flat_map(|step| step.actions).map(|(_, action)| action).collect()
+}
+
+/// A Workload is a Job's only under the name that follows from the Job, in the Job's namespace.
+#[test]
+fn a_workload_that_only_names_a_job_does_not_stop_it() {
+    let own = own_workload("");
+    let stops = |text: &str| {
+        let mut scheduler = synced(text, PlacementMode::QuotaOnly);
+        scheduler.observe(Event::Upserted(started_job("{}")), NOW);
+        actions(steps(&mut scheduler, NOW)).iter().any(|action| matches!(action, Action::SuspendJob { .. }))
+    };
+    assert!(!stops(&[CLUSTER, &own].concat()));
+    assert!(stops(&[CLUSTER, &own_workload("  active: false\n")].concat()), "its own workload stops it");
+    let forged = own_workload("  active: false\n");
+    let elsewhere = forged.replace("namespace: default", "namespace: attacker");
+    let other_name = forged.replace(&workload_of_job("job", "job"), "zzz");
+    for forged in [elsewhere, other_name] {
+        assert!(!stops(&[CLUSTER, &own, &forged].concat()), "{forged}");
+        assert!(!stops(&[CLUSTER, &forged, &own].concat()), "{forged}");
+    }
+}
+
+/// A pod is a Job's only in the Job's namespace: while a preempted Job has pods, its workload keeps its quota.
+#[test]
+fn a_pod_of_another_namespace_does_not_keep_the_quota_of_a_job() {
+    let pod = |namespace: &str| {
+        format!(
+            "
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: pod
+  namespace: {namespace}
+  uid: pod
+  ownerReferences: [{{apiVersion: batch/v1, kind: Job, name: job, uid: job, controller: true}}]
+spec: {{containers: [{{name: main}}]}}
+"
+        )
+    };
+    for (namespace, requeued) in [("default", false), ("attacker", true)] {
+        let evicted = own_workload("").replace(
+            "[{type: QuotaReserved",
+            "[{type: Evicted, status: 'True', reason: a, message: a, \
+            lastTransitionTime: '2026-01-01T00:00:00Z'}, {type: QuotaReserved",
+        );
+        let mut scheduler = synced(&[CLUSTER, &evicted, &pod(namespace)].concat(), PlacementMode::QuotaOnly);
+        let mut job = started_job(r#"{"conditions": [{"type": "Suspended", "status": "True"}]}"#);
+        let Object::Job(own) = &mut job else { unreachable!("it is a Job") };
+        Arc::make_mut(own).spec.get_or_insert_default().suspend = Some(true);
+        scheduler.observe(Event::Upserted(job), NOW);
+        let actions = actions(steps(&mut scheduler, NOW));
+        let requeues = actions.iter().any(|action| matches!(action, Action::RequeueWorkload { .. }));
+        assert_eq!(requeues, requeued, "a pod in {namespace}: {actions:?}");
     }
 }

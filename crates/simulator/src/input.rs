@@ -19,7 +19,7 @@ use reprieve_translate::to_yunikorn::config_map;
 use serde_json::json;
 
 use crate::faults::Faults;
-use crate::submission::Submission;
+use crate::submission::{Submission, class_of};
 use crate::usage::QUEUE;
 use crate::virtual_cluster::RunConfig;
 
@@ -63,6 +63,10 @@ impl SimulationInput {
         if !self.queues.is_empty() && !objects.iter().any(is_queue) {
             let queues = self.queue_objects(&policy, &objects);
             objects.extend(queues);
+        }
+        if let Policy::Kueue(_) = policy {
+            let bare = self.submissions.iter().filter_map(|(submission, _)| submission.bare_priority());
+            objects.extend(bare.collect::<BTreeSet<i32>>().into_iter().map(class_of));
         }
         self.reject_invalid(&objects, &policy)?;
         // Submissions with the same template share the labelled copy, to save memory.

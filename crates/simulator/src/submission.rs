@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::batch::v1::{Job, JobSpec as BatchSpec};
 use k8s_openapi::api::core::v1::{PodSchedulingGroup, PodTemplateSpec};
+use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::scheduling::v1beta1::{
     AllDisruptionMode, DisruptionMode, GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec,
 };
@@ -47,6 +48,11 @@ impl Submission {
     /// The priority of its pods.
     pub fn priority(&self) -> i32 {
         self.template.spec.as_ref().and_then(|spec| spec.priority).unwrap_or(0)
+    }
+
+    /// The priority of its pods, if they name no class.
+    pub(crate) fn bare_priority(&self) -> Option<i32> {
+        self.template.spec.as_ref().filter(|spec| spec.priority_class_name.is_none())?.priority
     }
 
     fn metadata(&self) -> ObjectMeta {
@@ -95,6 +101,7 @@ impl Submission {
         let queue = labels.get_key_value(KUEUE_QUEUE).map(|(key, queue)| (key.clone(), queue.clone()));
         let mut spec = spec.map(Arc::unwrap_or_clone).unwrap_or_default();
         spec.scheduler_name = Some(scheduler.to_owned());
+        spec.priority_class_name = spec.priority_class_name.or_else(|| self.bare_priority().map(class_name));
         let parallelism = i32::try_from(self.pods).unwrap_or(i32::MAX);
         Some(Object::from(Job {
             metadata: ObjectMeta { labels: Some(queue.iter().cloned().collect()), ..self.metadata() },
@@ -137,4 +144,18 @@ impl Submission {
         labels.entry("applicationId".to_owned()).or_insert_with(|| self.name.name.clone());
         pod
     }
+}
+
+/// A PriorityClass with this value, for Jobs under policy Kueue: the priority of a Job is that of its class alone.
+pub(crate) fn class_of(priority: i32) -> Object {
+    Object::from(PriorityClass {
+        metadata: ObjectMeta { name: Some(class_name(priority)), ..ObjectMeta::default() },
+        value: Some(priority),
+        ..PriorityClass::default()
+    })
+}
+
+fn class_name(priority: i32) -> String {
+    let sign = if priority < 0 { "minus-" } else { "" };
+    format!("simulated-priority-{sign}{}", priority.unsigned_abs())
 }

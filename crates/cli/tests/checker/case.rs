@@ -52,7 +52,7 @@ impl Case {
             now: *now,
             preemptor: &spec.preemptor,
             priority_cut: *priority_cut,
-            max_preemption_priority_excess: None,
+            max_preemption_priority_excess: 1_000,
             scheduler_name: None,
             answer,
         })

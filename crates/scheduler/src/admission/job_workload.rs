@@ -3,16 +3,14 @@
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use reprieve_api::NamespacedName;
-use reprieve_api::kueue::{KueueWorkload, KueueWorkloadSpec, PodSetSpec};
+use reprieve_api::kueue::{KueueWorkload, KueueWorkloadSpec, PodSetSpec, workload_of_job};
 
 /// The label of a Job that names its LocalQueue.
 pub(super) const QUEUE: &str = "kueue.x-k8s.io/queue-name";
 /// The annotation of a Job with the smallest number of pods that it can run with.
 const MIN_PARALLELISM: &str = "kueue.x-k8s.io/job-min-parallelism";
-/// The longest name that the API server accepts.
-const MAX_NAME_LENGTH: usize = 253;
 
-/// The Workload of a Job. Its name is a function of the Job, so that a second one cannot be created.
+/// The Workload of a Job. Its name follows from the Job, so that a second one cannot be created.
 pub(super) fn workload(job: &Job, priority: i32) -> KueueWorkload {
     let NamespacedName { namespace, name } = NamespacedName::from_meta(&job.metadata);
     let uid = job.metadata.uid.clone().unwrap_or_default();
@@ -22,13 +20,12 @@ pub(super) fn workload(job: &Job, priority: i32) -> KueueWorkload {
     let annotations = job.metadata.annotations.as_ref();
     let min_count = annotations.and_then(|annotations| annotations.get(MIN_PARALLELISM)?.parse().ok());
     let labels = job.metadata.labels.as_ref();
-    let short: String = name.chars().take(MAX_NAME_LENGTH - "job--00000".len()).collect();
     KueueWorkload {
         api_version: "kueue.x-k8s.io/v1beta2".to_owned(),
         kind: "Workload".to_owned(),
         metadata: ObjectMeta {
             namespace: Some(namespace),
-            name: Some(format!("job-{short}-{}", digest(&uid))),
+            name: Some(workload_of_job(&name, &uid)),
             owner_references: Some(vec![OwnerReference {
                 api_version: "batch/v1".to_owned(),
                 kind: "Job".to_owned(),
@@ -53,11 +50,4 @@ pub(super) fn workload(job: &Job, priority: i32) -> KueueWorkload {
         },
         status: None,
     }
-}
-
-/// Five hexadecimal digits that depend on the uid (FNV-1a).
-fn digest(uid: &str) -> String {
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    let hash = uid.bytes().fold(0xcbf2_9ce4_8422_2325, step);
-    format!("{:05x}", hash & 0xf_ffff)
 }

@@ -93,10 +93,10 @@ impl Scheduler {
         if !self.view.versions.accept_deleted(key, version) {
             return;
         }
-        let deleted = self.view.deleted(key);
+        self.view.deleted(key);
         match key.kind {
             Kind::Pod => self.update_view(&key.name, now),
-            Kind::KueueWorkload | Kind::Job => self.workload_or_job_deleted(key, deleted.as_ref(), now),
+            Kind::KueueWorkload | Kind::Job => self.update_workload_or_job(key, now),
             _ => {
                 self.view.live.remove(key);
                 self.update_group_status(key.kind);

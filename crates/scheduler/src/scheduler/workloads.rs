@@ -26,13 +26,7 @@ struct CycleHead {
 impl Scheduler {
     pub(super) fn workload_or_job_upserted(&mut self, object: &Object, now: Timestamp) {
         self.view.seen(object);
-        self.admission.seen(object);
         self.update_workload_or_job(&object.key(), now);
-    }
-
-    pub(super) fn workload_or_job_deleted(&mut self, key: &ObjectKey, deleted: Option<&Object>, now: Timestamp) {
-        self.admission.deleted(key, deleted);
-        self.update_workload_or_job(key, now);
     }
 
     /// Updates the view of a workload or Job, after an event or after an action on it.

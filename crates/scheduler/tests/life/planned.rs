@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::batch::v1::Job;
 use reprieve_api::kinds::Object;
+use reprieve_api::kueue::workload_of_job;
 use reprieve_api::meta::NamespacedName;
 use reprieve_api::pod::Pod;
 use reprieve_engine::fit::PreemptorId;
@@ -120,12 +121,13 @@ fn workload(name: &str, priority: i32, is_admitted: bool) -> Vec<Object> {
          resourceUsage: {{cpu: 3}}}}]}}"
     );
     let status = if is_admitted { status } else { String::new() };
+    let own_name = workload_of_job(name, &format!("job-{name}"));
     let workload = format!(
         "
 apiVersion: kueue.x-k8s.io/v1beta2
 kind: Workload
 metadata:
-  name: {name}
+  name: {own_name}
   namespace: default
   uid: {name}
   creationTimestamp: {time}
@@ -180,7 +182,8 @@ fn planned_and_done(policy: Policy, objects: Vec<Object>) -> (Vec<String>, Vec<S
     let mut life = Life::of(Scheduler::new("reprieve", policy), objects);
     let mut loaded = load_for(&life.scheduler.live().all_objects(), OnInvalid::Quarantine, &policy).expect("it loads");
     let (names, high) = (&loaded.names, NamespacedName::new("default", "high"));
-    let workload = names.workload_id(&high).map(PreemptorId::Workload);
+    let of_job = NamespacedName::new("default", &workload_of_job("high", "job-high"));
+    let workload = names.workload_id(&of_job).map(PreemptorId::Workload);
     let group = names.group_id(&high).map(PreemptorId::Group);
     let pod = names.pod_id(&high).map(PreemptorId::Pod);
     let preemptor = workload.or(group).or(pod).expect("the preemptor high");

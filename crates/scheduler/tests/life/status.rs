@@ -165,7 +165,7 @@ spec: {schedulingPolicy: {gang: {minCount: 1}}}
     let Some(Object::Pod(one)) = objects.last_mut() else { panic!("it is a pod") };
     let spec = Arc::make_mut(one).spec_mut();
     spec.scheduling_group.get_or_insert_default().pod_group_name = Some("gang".to_owned());
-    let limit = Kubernetes { max_preemption_priority_excess: Some(50), ..Kubernetes::default() };
+    let limit = Kubernetes { max_preemption_priority_excess: 50, ..Kubernetes::default() };
     let mut life = Life::of(Scheduler::new("reprieve", Policy::Kubernetes(limit)), with(objects));
 
     let mut step = life.step();

@@ -13,6 +13,11 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{ .Values.serviceAccount.name | default .Release.Name }}
 {{- end }}
 
+{{- /* The names of the profiles, as a list in the language of admission policies. */ -}}
+{{- define "reprieve.schedulers" -}}
+[{{ range $index, $profile := .Values.config.profiles }}{{ if $index }}, {{ end }}'{{ $profile.name }}'{{ end }}]
+{{- end }}
+
 {{- define "reprieve.configuration" -}}
 apiVersion: reprieve.dev/v1alpha1
 kind: Configuration

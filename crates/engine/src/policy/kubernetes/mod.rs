@@ -26,13 +26,12 @@ pub struct Kubernetes {
     /// kube-scheduler 1.37 does.
     pub priority_cut: bool,
     /// The maximum by which a group's preemption priority may exceed its scheduling priority; the loader ignores one that exceeds it.
-    /// `None` is no limit.
-    pub max_preemption_priority_excess: Option<u32>,
+    pub max_preemption_priority_excess: u32,
 }
 
 impl Default for Kubernetes {
     fn default() -> Self {
-        Self { priority_cut: true, max_preemption_priority_excess: None }
+        Self { priority_cut: true, max_preemption_priority_excess: 1_000 }
     }
 }
 
