@@ -1,5 +1,5 @@
-//! Tables of a decision, for the terminal and for HTML pages. The short form folds long lists by law and by filter; the wide form has a
-//! row for each unit and node, the actions and the queues.
+//! The tables of one decision (`plan`, `demo`, `test`, and the HTML pages), and the functions with which other commands print tables. The
+//! short form folds long lists by law and by filter; the wide form has a row for each unit and node, the actions and the queues.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -33,7 +33,7 @@ pub struct Rows {
     pub header: Vec<&'static str>,
     /// The rows.
     pub rows: Vec<Vec<String>>,
-    /// The colour of the first column.
+    /// The colour of the first column on a terminal.
     colour: Option<Color>,
 }
 
@@ -129,11 +129,11 @@ fn victims(report: &DecisionReport) -> Rows {
         }
         vec![unit_name(&victim.unit), victim.unit.priority.to_string(), place(&victim.unit), running, reason]
     });
-    Rows::new(&["VICTIM", "PRIORITY", where_title(units), "RUNNING FOR", "REASON"], rows, Some(Color::Red))
+    Rows::new(&["VICTIM", "PRIORITY", place_title(units), "RUNNING FOR", "REASON"], rows, Some(Color::Red))
 }
 
 /// The title of the column with [`place`].
-fn where_title<'u>(mut units: impl Iterator<Item = &'u UnitReport>) -> &'static str {
+fn place_title<'u>(mut units: impl Iterator<Item = &'u UnitReport>) -> &'static str {
     if units.any(|unit| unit.workload.is_some()) { "QUEUE" } else { "NODE" }
 }
 
@@ -193,7 +193,7 @@ fn spared(spared: &[SparedReport], detail: Detail) -> Rows {
             vec![unit_name(unit), unit.priority.to_string(), place(unit), spared.law.to_owned(), spared.text.clone()]
         });
         let last = not_reached.map(|(units, law, reason)| vec![units, String::new(), String::new(), law, reason]);
-        let place_title = where_title(spared.iter().map(|spared| &spared.unit));
+        let place_title = place_title(spared.iter().map(|spared| &spared.unit));
         return Rows::new(&["SPARED", "PRIORITY", place_title, "LAW", "REASON"], rows.chain(last), None);
     }
     let mut by_law: BTreeMap<&str, Vec<&SparedReport>> = BTreeMap::new();
@@ -308,7 +308,7 @@ fn quota_tree(queues: &[CohortReport]) -> Rows {
     if queues.iter().all(|queue| queue.share.is_none()) { part.without_last() } else { part }
 }
 
-/// `####|##..`: usage, with a mark at the guarantee.
+/// `####|##..`: usage as a bar of which the full length is `scale`, with a mark at the guarantee.
 fn bar(used: i64, guarantee: Option<i64>, scale: i64) -> String {
     const WIDTH: i64 = 16;
     let cells = |amount: i64| (i128::from(amount.clamp(0, scale)) * i128::from(WIDTH) / i128::from(scale)) as i64;

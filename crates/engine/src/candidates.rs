@@ -1,5 +1,5 @@
-//! The third step of a decision: the units that no law spares, most important first, and the number of pods of each unit that would violate
-//! a disruption budget.
+//! The step *candidates* of a decision: the units that no law spares, most important first, and the number of pods of each unit that would
+//! violate a disruption budget.
 
 use crate::explanation::Recorder;
 use crate::fit::Preemptor;

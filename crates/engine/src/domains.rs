@@ -1,4 +1,4 @@
-//! The fourth step of a decision: the sets of nodes in which a group may be placed, which are the whole cluster or the domains of its
+//! The step *domains* of a decision: the sets of nodes in which a group may be placed, which are the whole cluster or the domains of its
 //! topology. A pod has the whole cluster, and its search tries each node.
 
 use crate::fit::{Preemptor, PreemptorId};

@@ -1,4 +1,4 @@
-//! The first step of a decision: the preemptor as a search reads it, and the check of one pod on one node. `filters` has the checks
+//! The step *fit* of a decision: the preemptor as a search reads it, and the check of one pod on one node. `filters` has the checks
 //! themselves.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! The second step of a decision under policy Kubernetes: whether the preemptor may preempt now. The other policies have gates of their
-//! own.
+//! The step *gate* of a decision under policy Kubernetes: whether the preemptor may preempt now. The other policies have gates of their
+//! own, in their folders.
 
 use crate::fit::{Preemptor, PreemptorId};
 use crate::ids::NodeId;
@@ -14,7 +14,8 @@ pub(crate) fn gate(what_if: &mut WhatIf<'_>, preemptor: &Preemptor) -> Option<La
     })
 }
 
-/// The nominated nodes; for a pod only those where evicting pods could still help.
+/// The nodes to which the preemptor's pods are nominated, where an earlier preemption may be in progress. For a single pod, without those
+/// that no eviction can make fit: there it need not wait.
 fn nominated_nodes(what_if: &mut WhatIf<'_>, preemptor: &Preemptor) -> Vec<NodeId> {
     let mut nodes: Vec<_> = preemptor.members.iter().filter_map(|&pod| what_if.snapshot().pod(pod).nominated).collect();
     if let PreemptorId::Pod(pod) = preemptor.id {

@@ -1,5 +1,5 @@
-//! Decides preemption: the smallest and cheapest set of victims that the policy's laws allow, never part of an all-or-nothing group, and
-//! none at all unless the whole preemptor then fits.
+//! Decides preemption: which running units are evicted so that a pending pod, group or workload fits. The policy says which units may be
+//! victims and which plan costs least; no unit is a victim unless the preemptor then fits.
 //!
 //! The crate is pure: no I/O, no clock (the time is an argument), no randomness, no strings. The same input gives the same decision on
 //! every machine. `loader` builds the [`snapshot::Snapshot`]; [`decide`] runs the steps of a decision, each in a file: [`mod@fit`], `gate`,

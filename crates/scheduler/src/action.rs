@@ -1,5 +1,6 @@
-//! The actions that the scheduler requests. Each action is one request to the Kubernetes API, carried out by the live executor or by the
-//! simulated API server; its result comes back as [`Event::ActionCompleted`](crate::event::Event::ActionCompleted).
+//! The actions that the scheduler requests. Each action but the timer [`Action::WakeAt`] is one request to the Kubernetes API, carried out
+//! by the executor (crate `cluster`) or by the simulator's API server; its result comes back as
+//! [`Event::ActionCompleted`](crate::event::Event::ActionCompleted).
 
 use std::collections::BTreeMap;
 
@@ -47,7 +48,7 @@ pub struct ConditionUpdate {
     pub holds: bool,
     /// The reason: one word in CamelCase.
     pub reason: &'static str,
-    /// The message: a code, or a code followed by a colon and a sentence.
+    /// The message: the code of a law or wait reason (`docs/laws.md`), alone or followed by a colon and a sentence.
     pub message: String,
     /// The last transition time.
     pub since: Timestamp,
@@ -105,7 +106,7 @@ impl EventReason {
     }
 }
 
-/// A request to the Kubernetes API.
+/// A request to the Kubernetes API, or for a timer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Bind a pod to a node.

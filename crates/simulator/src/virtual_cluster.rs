@@ -73,13 +73,13 @@ impl VirtualCluster {
         cluster.api.take_changes();
         cluster.process.list_all(&mut cluster.timeline, &cluster.api);
         for (index, submission) in cluster.setup.submissions.iter().enumerate() {
-            cluster.timeline.at(submission.at, SimEvent::Arrive(index));
+            cluster.timeline.add_at(submission.at, SimEvent::Arrive(index));
         }
         if !cluster.setup.faults.is_none() {
-            cluster.timeline.after(RELIST_MICROS, SimEvent::Relist);
+            cluster.timeline.add_after(RELIST_MICROS, SimEvent::Relist);
         }
         if cluster.setup.sample_micros > 0 {
-            cluster.timeline.after(0, SimEvent::Sample);
+            cluster.timeline.add_after(0, SimEvent::Sample);
         }
         cluster
     }
@@ -176,7 +176,7 @@ impl VirtualCluster {
             SimEvent::Perform(incarnation, id, action) => self.execute_action(incarnation, id, &action),
             SimEvent::Relist => {
                 self.process.list_all(&mut self.timeline, &self.api);
-                self.timeline.after(RELIST_MICROS, SimEvent::Relist);
+                self.timeline.add_after(RELIST_MICROS, SimEvent::Relist);
             }
             SimEvent::Start { pod, uid } => self.start(&pod, &uid),
             SimEvent::Stop { pod, uid } => self.stop(&pod, &uid),
@@ -195,7 +195,7 @@ impl VirtualCluster {
             SimEvent::Sample => {
                 self.statistics.run.samples.push(self.statistics.usage.sample(now));
                 if self.timeline.next_at().is_some() {
-                    self.timeline.after(self.setup.sample_micros, SimEvent::Sample);
+                    self.timeline.add_after(self.setup.sample_micros, SimEvent::Sample);
                 }
             }
         }
@@ -277,7 +277,7 @@ impl VirtualCluster {
             self.statistics.run.counts.actions += 1;
             let timeline = &mut self.timeline;
             match action {
-                Action::WakeAt { at } => timeline.at(at, SimEvent::Wake(self.process.incarnation)),
+                Action::WakeAt { at } => timeline.add_at(at, SimEvent::Wake(self.process.incarnation)),
                 Action::Relist { kind } => self.process.send(timeline, LATENCY_MICROS, self.api.list(kind)),
                 Action::EmitEvent { .. } => {
                     let result = ActionResult::Ok { version: 0 };

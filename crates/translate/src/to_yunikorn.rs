@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use crate::queue_tree::NeutralQueues;
 use crate::synthetic::{named, synthetic};
 
-/// Returns the ConfigMap with these queues. `properties` returns the properties of a queue by name.
+/// Returns YuniKorn's ConfigMap with these queues below `root`. `properties` maps the name of a queue to its `properties`, for example
+/// `preemption.delay`.
 pub fn config_map(queues: &NeutralQueues, properties: impl Fn(&str) -> Value) -> ConfigMap {
     let top = children(queues, None, &properties);
     let root = json!({ "name": "root", "submitacl": "*", "queues": top });
@@ -25,8 +26,8 @@ pub fn config_map(queues: &NeutralQueues, properties: impl Fn(&str) -> Value) ->
     }
 }
 
-fn children(queues: &NeutralQueues, of: Option<usize>, properties: &impl Fn(&str) -> Value) -> Vec<Value> {
-    let children = queues.children(of).map(|index| {
+fn children(queues: &NeutralQueues, parent: Option<usize>, properties: &impl Fn(&str) -> Value) -> Vec<Value> {
+    let children = queues.children(parent).map(|index| {
         let queue = &queues.queues[index];
         let children = children(queues, Some(index), properties);
         json!({
@@ -47,7 +48,8 @@ fn amounts(amounts: &Amounts) -> Value {
 }
 
 impl NeutralQueues {
-    /// Returns the cluster with these queues. Labels of each pod name its queue and its application.
+    /// Returns a copy of the cluster with these queues, in which labels of each pod name its queue and its application: its group, or the
+    /// pod itself.
     pub(crate) fn to_yunikorn(&self, plain: &ObjectSet) -> ObjectSet {
         let mut translated = plain.clone();
         translated.config_maps.push(synthetic(config_map(&self.consistent(), |_| json!({}))));
@@ -62,7 +64,8 @@ impl NeutralQueues {
         translated
     }
 
-    /// Raises guarantees and lowers limits, because YuniKorn rejects a guarantee below the children's and a maximum above the parent's.
+    /// Raises guarantees and lowers limits, because YuniKorn rejects a guarantee below the children's and a maximum above the parent's. A
+    /// queue that guarantees nothing of a resource still guarantees nothing of it.
     fn consistent(&self) -> Self {
         let mut consistent = self.with_guarantees_of_children();
         for (index, queue) in consistent.queues.iter_mut().enumerate() {

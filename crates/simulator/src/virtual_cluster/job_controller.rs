@@ -155,7 +155,7 @@ impl JobController {
         let Some(&(job, part)) = self.owners.get(pod) else { return };
         if let Some(micros) = self.jobs[job].started(part, pod, timeline.now()) {
             let generation = self.jobs[job].parts[part].generation;
-            timeline.after(micros.max(0), SimEvent::Finish { job, part, generation });
+            timeline.add_after(micros.max(0), SimEvent::Finish { job, part, generation });
         }
     }
 
@@ -176,12 +176,12 @@ impl JobController {
         self.jobs[job].finish(part, timeline.now());
         if self.has_batch_jobs() && self.jobs[job].is_done() {
             self.schedule_sync(timeline, job);
-            timeline.after(COLLECT_MICROS, SimEvent::Collect(job));
+            timeline.add_after(COLLECT_MICROS, SimEvent::Collect(job));
         }
         for pod in &pods {
             api.change(pod, |pod| pod.status.get_or_insert_default().phase = Some("Succeeded".to_owned()));
         }
-        timeline.after(RESTART_MICROS, SimEvent::Sweep(pods));
+        timeline.add_after(RESTART_MICROS, SimEvent::Sweep(pods));
     }
 
     /// Removes finished pods, and the group of a finished job.
@@ -209,7 +209,7 @@ impl JobController {
             return;
         }
         if state.pods.is_empty() {
-            timeline.after(RESTART_MICROS, SimEvent::RecreatePods { job: index, part });
+            timeline.add_after(RESTART_MICROS, SimEvent::RecreatePods { job: index, part });
             return;
         }
         for other in state.pods.keys() {
@@ -233,7 +233,7 @@ impl JobController {
 
     fn schedule_sync(&mut self, timeline: &mut Timeline<SimEvent>, job: usize) {
         if self.has_batch_jobs() && self.syncing.insert(job) {
-            timeline.after(SYNC_MICROS, SimEvent::Sync(job));
+            timeline.add_after(SYNC_MICROS, SimEvent::Sync(job));
         }
     }
 

@@ -22,17 +22,17 @@ impl VirtualCluster {
             let (pod, uid) = (name.clone(), uid.clone());
             if self.api.get(&node).is_none() {
                 // The pod garbage collector removes pods on nodes that do not exist.
-                self.timeline.after(RESTART_MICROS, SimEvent::Stop { pod, uid });
+                self.timeline.add_after(RESTART_MICROS, SimEvent::Stop { pod, uid });
             } else {
                 let micros = self.jobs.owner(&name).map_or(0, |(job, _)| job.submission.startup_micros);
-                self.timeline.after(micros, SimEvent::Start { pod, uid });
+                self.timeline.add_after(micros, SimEvent::Start { pod, uid });
             }
         }
         if pod.metadata.deletion_timestamp.is_some() && !before.terminating {
             self.stop_later(name, uid);
         } else if is_soft_evicted(pod) && !before.soft_evicted {
             let micros = self.setup.soft_eviction_micros;
-            self.timeline.after(micros, SimEvent::SoftEvict { pod: name, uid });
+            self.timeline.add_after(micros, SimEvent::SoftEvict { pod: name, uid });
         }
     }
 
@@ -44,7 +44,7 @@ impl VirtualCluster {
             micros += job.submission.stop_micros;
             job.interrupt(part, now);
         }
-        self.timeline.after(micros, SimEvent::Stop { pod, uid });
+        self.timeline.add_after(micros, SimEvent::Stop { pod, uid });
     }
 
     fn pod(&self, name: &NamespacedName, uid: &str) -> Option<&Arc<Pod>> {
@@ -93,6 +93,6 @@ impl VirtualCluster {
         }
         self.deliver_changes();
         let absence = rng.range(60_000_000, 600_000_000);
-        self.timeline.after(absence, SimEvent::NodeBack(Box::new(node)));
+        self.timeline.add_after(absence, SimEvent::NodeBack(Box::new(node)));
     }
 }

@@ -64,7 +64,7 @@ impl Process {
     /// Schedules the arrival of an event, a request or a response.
     pub fn enqueue(&mut self, timeline: &mut Timeline<SimEvent>, micros: i64, message: SimEvent) {
         self.undelivered += 1;
-        timeline.after(micros, message);
+        timeline.add_after(micros, message);
     }
 
     /// Passes an event to the scheduler, unless it was restarted since the event was sent.

@@ -12,11 +12,11 @@ use reprieve_loader::policy::Question;
 use reprieve_testkit::goals::benchmark;
 
 fn main() {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let benchmark = words.first().and_then(|name| benchmark(name));
-    let times = words.get(1).and_then(|times| times.parse().ok());
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let benchmark = args.first().and_then(|name| benchmark(name));
+    let times = args.get(1).and_then(|times| times.parse().ok());
     let (Some(benchmark), Some(times)) = (benchmark, times) else {
-        eprintln!("usage: repeat NAME TIMES, with the name of a benchmark");
+        eprintln!("usage: repeat NAME TIMES, with the name of a benchmark in crates/testkit/src/goals.rs");
         std::process::exit(2);
     };
     let scenario = (benchmark.build)();

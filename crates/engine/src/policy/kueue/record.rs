@@ -1,5 +1,5 @@
-//! Reports, after the outcome is known, what no search reports: workloads of other trees, workloads that would have cost the same, and the
-//! decisive part of the input.
+//! Completes the explanation after the outcome is known, with what the searches do not report: workloads in other cohort trees, workloads
+//! that could have been evicted instead of a victim at the same cost, and which workloads the decision depends on (`decisive`).
 
 use crate::decision::Outcome;
 use crate::explanation::{Decisive, Recorder};
@@ -18,7 +18,7 @@ pub(super) fn report_none_decisive<R: Recorder>(snapshot: &Snapshot, recorder: &
 }
 
 impl Search<'_> {
-    /// Reports what the search has not reported.
+    /// Reports what the search has not reported. If no search took place, no workload was evaluated.
     pub(super) fn report_rest<R: Recorder>(&self, quota: &QuotaUsage<'_>, decision: &HeadDecision, recorder: &mut R) {
         if !R::RECORDS {
             return;
@@ -45,7 +45,7 @@ impl Search<'_> {
         self.snapshot.unit_ids().filter_map(|unit| Some((unit, self.snapshot.unit(unit).workload?)))
     }
 
-    /// A victim that differs from a candidate only in name and UID, by quota alone.
+    /// A victim that differs from a candidate only in name and UID. With `placement: Joint` the nodes differ too, so there is none.
     fn equal_victim(&self, id: WorkloadId, victims: &[WorkloadId]) -> Option<WorkloadId> {
         if self.policy.placement == PlacementMode::Joint || victims.contains(&id) {
             return None;
@@ -66,14 +66,15 @@ impl Search<'_> {
             && first.queue.is_some_and(|queue| self.priority_law(queue, first).is_none())
     }
 
-    /// Reports the decisive workloads. By quota alone a decision depends on the usage in the preemptor's tree: of the pairs that the
-    /// preemptor could get or, under fair sharing, of all pairs.
+    /// Reports the decisive workloads. Without nodes a decision depends on the usage in the preemptor's cohort tree: of the pairs of flavor
+    /// and resource that the preemptor could get or, under fair sharing, of all pairs.
     fn report_decisive<R: Recorder>(&self, quota: &QuotaUsage<'_>, recorder: &mut R) {
-        let asked = self.workload.pod_sets.iter().flat_map(|set| set.requests.iter().map(|(resource, _)| *resource));
-        let asked: Vec<_> = asked.chain(quota.rules.pods).collect();
+        let requested =
+            self.workload.pod_sets.iter().flat_map(|set| set.requests.iter().map(|(resource, _)| *resource));
+        let requested: Vec<_> = requested.chain(quota.rules.pods).collect();
         let flavors = || self.rules().groups.iter().flat_map(|group| &group.flavors);
         let pair = |(resource, flavor)| quota.rules.flavor_resource(flavor, resource);
-        let pairs = asked.iter().flat_map(|&resource| flavors().map(move |&flavor| (resource, flavor)));
+        let pairs = requested.iter().flat_map(|&resource| flavors().map(move |&flavor| (resource, flavor)));
         let pairs: Vec<FlavorResourceId> = pairs.filter_map(pair).collect();
         let mut units = vec![false; self.snapshot.n_units()];
         for (unit, id) in self.admitted() {
