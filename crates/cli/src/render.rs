@@ -58,7 +58,8 @@ pub fn decision(report: &DecisionReport, detail: Detail) -> String {
     document(headline(report), violations, tables, &report.warnings)
 }
 
-/// A first line, the violated budgets below it, the tables that are not empty, and the warnings.
+/// A first line, the violated budgets below it, the tables that are not empty, and the warnings. `violations` and `warnings` are made safe
+/// for a terminal here; `first_line` and `tables` must be safe already.
 pub fn document(
     first_line: String,
     violations: impl Iterator<Item = String>,
@@ -101,7 +102,7 @@ pub fn headline(report: &DecisionReport) -> String {
     format!("{style}{}{style:#}  {summary}{assumed}", format!("{outcome:?}").to_uppercase())
 }
 
-/// The assumptions, for the end of the first line.
+/// The requirements that `--assume` treats as met, for the end of the first line.
 pub fn assumed(requirements: &[&str]) -> String {
     match requirements {
         [] => String::new(),
@@ -145,6 +146,7 @@ fn place(unit: &UnitReport) -> String {
     }
 }
 
+/// The nodes of the placement or, if the outcome is `Wait`, the nodes to which the pods are nominated already.
 fn placed(report: &DecisionReport, detail: Detail) -> Rows {
     let nominated = &report.answer.nominated;
     let shown = if detail == Detail::Wide { usize::MAX } else { 8 };
@@ -183,7 +185,7 @@ fn flavors(flavors: &[FlavorReport]) -> Rows {
 
 fn spared(spared: &[SparedReport], detail: Detail) -> Rows {
     let (spared, not_reached): (Vec<_>, Vec<_>) = spared.iter().partition(|spared| spared.reached);
-    // If the search evaluated no unit, there is no table.
+    // One row for all of them: they have the law `NotReached`. If the search evaluated no unit, there is no table.
     let not_reached = not_reached.first().filter(|_| !spared.is_empty()).map(|first| {
         (count(not_reached.len(), "unit", "units"), first.law.to_owned(), first.text_of_many().to_owned())
     });
@@ -224,10 +226,11 @@ fn places(kind: &'static str, places: &[PlacementReport], detail: Detail) -> Vec
             let victims = place.victims.join(", ");
             vec![place.name.clone(), format!("{:?}", place.result), filter, place.text.clone(), victims]
         };
-        let members = places.iter().flat_map(|place| &place.nodes);
+        // Of infeasible domains: what each node lacks for the first member of the group that has no node.
+        let nodes = places.iter().flat_map(|place| &place.nodes);
         return vec![
             Rows::new(&[kind, "RESULT", "FILTER", "REASON", "VICTIMS"], places.iter().map(row), None),
-            Rows::new(&["NODE", "MISSING"], members.map(|(node, missing)| vec![node.clone(), missing.clone()]), None),
+            Rows::new(&["NODE", "MISSING"], nodes.map(|(node, missing)| vec![node.clone(), missing.clone()]), None),
         ];
     }
     let mut folded: BTreeMap<(String, Option<&str>), Vec<&PlacementReport>> = BTreeMap::new();
@@ -247,9 +250,13 @@ fn places(kind: &'static str, places: &[PlacementReport], detail: Detail) -> Vec
 
 /// The queue tree with a bar for each resource: usage before and after, with a mark at the guarantee.
 fn queue_tree(queues: &[QueueReport]) -> Rows {
-    let rows = queues.iter().flat_map(|queue| {
-        let leaf = queue.name.rsplit('.').next().unwrap_or_default();
-        let name = format!("{}{leaf}", "  ".repeat(queue.depth));
+    // The queues from the root to the current one. A name that contains the parent's is shown without it.
+    let mut path: Vec<&str> = Vec::new();
+    let rows = queues.iter().flat_map(move |queue| {
+        path.truncate(queue.depth);
+        let below_parent = path.last().and_then(|parent| queue.name.strip_prefix(parent)?.strip_prefix('.'));
+        let name = format!("{}{}", "  ".repeat(queue.depth), below_parent.unwrap_or(&queue.name));
+        path.push(&queue.name);
         let text = |amount: &Option<FormattedAmount>| {
             amount.as_ref().map_or_else(|| "-".to_owned(), |amount| amount.text.clone())
         };
@@ -308,7 +315,7 @@ fn quota_tree(queues: &[CohortReport]) -> Rows {
     if queues.iter().all(|queue| queue.share.is_none()) { part.without_last() } else { part }
 }
 
-/// `####|##..`: usage as a bar of which the full length is `scale`, with a mark at the guarantee.
+/// `####|##..`: usage as a bar, with a mark at the guarantee. `scale` is the amount of a full bar, at least 1.
 fn bar(used: i64, guarantee: Option<i64>, scale: i64) -> String {
     const WIDTH: i64 = 16;
     let cells = |amount: i64| (i128::from(amount.clamp(0, scale)) * i128::from(WIDTH) / i128::from(scale)) as i64;

@@ -337,6 +337,28 @@ fn workload_plan_shows_the_cohort_path_and_the_quota_tree() {
 }
 
 #[test]
+fn elastic_quotas_are_shown_below_their_parents_by_their_whole_names() {
+    const QUOTAS: &str = r#"
+---
+apiVersion: scheduling.sigs.k8s.io/v1alpha1
+kind: ElasticQuota
+metadata: {namespace: default, name: team.z}
+spec: {min: {cpu: 1}, max: {cpu: 4}}
+---
+apiVersion: scheduling.sigs.k8s.io/v1alpha1
+kind: ElasticQuota
+metadata: {namespace: default, name: a.child, labels: {quota.scheduling.koordinator.sh/parent: team.z}}
+spec: {min: {cpu: 1}, max: {cpu: 2}}
+"#;
+    let objects = format!("{CLUSTER}{QUOTAS}");
+    let arguments = ["plan", "-f", "-", "--for", "pod/urgent", "--policy", "Koordinator", "-o", "wide"];
+    let wide = text(&reprieve(&arguments, &objects));
+    let tree: Vec<&str> = wide.lines().skip_while(|line| !line.starts_with("QUEUE")).skip(1).take(2).collect();
+    let names: Vec<&str> = tree.iter().filter_map(|line| line.split(" cpu").next()).map(str::trim_end).collect();
+    assert_eq!(names, ["team.z", "  a.child"], "{wide}");
+}
+
+#[test]
 fn under_fair_sharing_the_shares_are_shown() {
     let decision = decision("kueue-cohort/fair-tree-deep-cohort-weights-decide.yaml");
     let quotas = decision["explanation"]["quotas"].as_array().expect("it has quotas");

@@ -8,7 +8,7 @@ use crate::snapshot::Snapshot;
 /// A set of nodes in which a group may be placed as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domain {
-    /// The topology and the number of its domain; `None` for the whole cluster.
+    /// The topology and the number of its domain, in the order of the domains' names; `None` for the whole cluster.
     pub part: Option<(TopologyId, u32)>,
     /// Its nodes.
     pub nodes: Vec<NodeId>,

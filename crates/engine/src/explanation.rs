@@ -218,7 +218,8 @@ pub struct FlavorAttempt {
     pub short: Vec<(QuotaResourceId, i64)>,
 }
 
-/// The part of the input that a decision may depend on.
+/// The part of the input that a decision may depend on. Everything else can be removed from the input without changing the decision; what
+/// is marked as decisive may turn out not to matter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decisive {
     /// By unit: whether the decision may depend on it.

@@ -14,8 +14,9 @@ pub(crate) fn gate(what_if: &mut WhatIf<'_>, preemptor: &Preemptor) -> Option<La
     })
 }
 
-/// The nodes to which the preemptor's pods are nominated, where an earlier preemption may be in progress. For a single pod, without those
-/// that no eviction can make fit: there it need not wait.
+/// docs/rules/kubernetes-pods.md#p3, docs/rules/kubernetes-groups.md#g7: the nodes to which the preemptor's pending pods are nominated. A
+/// single pod does not wait for a node that refuses it for a reason that eviction cannot resolve; a group waits for all its nominated
+/// nodes.
 fn nominated_nodes(what_if: &mut WhatIf<'_>, preemptor: &Preemptor) -> Vec<NodeId> {
     let mut nodes: Vec<_> = preemptor.members.iter().filter_map(|&pod| what_if.snapshot().pod(pod).nominated).collect();
     if let PreemptorId::Pod(pod) = preemptor.id {

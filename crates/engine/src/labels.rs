@@ -1,4 +1,4 @@
-//! Labels as pairs of ids, and the selectors that match them.
+//! Labels of pods, nodes and namespaces as pairs of ids, and the selectors that match them. `loader` makes the ids.
 
 use crate::ids::{KeyId, ValueId};
 
@@ -44,9 +44,9 @@ pub enum Operator {
     Exists,
     /// The key does not exist.
     DoesNotExist,
-    /// The value is an integer above this.
+    /// The value is an integer above this (`Gt`, only in node affinity).
     Above(i64),
-    /// The value is an integer below this.
+    /// The value is an integer below this (`Lt`, only in node affinity).
     Below(i64),
 }
 
@@ -80,6 +80,7 @@ impl Selector {
     pub fn matches(&self, labels: &Labels) -> bool {
         match self {
             Self::Nothing => false,
+            // No numbers are needed: a label selector has no operators `Gt` and `Lt`.
             Self::All(requirements) => requirements.iter().all(|requirement| requirement.matches(labels, &[])),
         }
     }

@@ -1,4 +1,4 @@
-//! The quota tree before and after a decision, for output.
+//! The queue tree of YuniKorn or Koordinator before and after a decision, for output. `quota_report` does the same for Kueue.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use reprieve_loader::Loaded;
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueReport {
-    /// The path from the root, separated by dots.
+    /// The name: under YuniKorn the path from the root, separated by dots; under Koordinator the name of the ElasticQuota.
     pub name: String,
     /// How many queues are above it.
     #[serde(skip)]
@@ -76,8 +76,14 @@ pub fn queues(loaded: &Loaded, members: &[PodId], outcome: &Outcome) -> Vec<Queu
         charge(pod, 1);
     }
     let requested = |index: usize| members.iter().any(|&pod| snapshot.requests(snapshot.pod(pod).shape)[index] > 0);
-    let mut reports: Vec<QueueReport> = tree
-        .ids()
+    let name = |id: QueueId| loaded.names.queue(id);
+    let mut ids: Vec<QueueId> = tree.ids().collect();
+    ids.sort_by_cached_key(|&id| {
+        let mut names: Vec<&str> = tree.path(id).map(name).collect();
+        names.reverse();
+        names
+    });
+    ids.into_iter()
         .map(|id| {
             let queue = tree.get(id);
             let amounts = resources.iter().filter_map(|&resource| {
@@ -95,13 +101,7 @@ pub fn queues(loaded: &Loaded, members: &[PodId], outcome: &Outcome) -> Vec<Queu
                     (name.to_owned(), QueueAmounts { guarantee, maximum, used: amount(used), after: amount(after) })
                 })
             });
-            QueueReport {
-                name: loaded.names.queue(id).to_owned(),
-                depth: tree.path(id).count() - 1,
-                resources: amounts.collect(),
-            }
+            QueueReport { name: name(id).to_owned(), depth: tree.path(id).count() - 1, resources: amounts.collect() }
         })
-        .collect();
-    reports.sort_by(|a, b| a.name.split('.').cmp(b.name.split('.')));
-    reports
+        .collect()
 }

@@ -10,14 +10,15 @@ pub use reprieve_api::pod::{PREEMPTED_FOR, SOFT_EVICTION};
 use reprieve_api::{Kind, NamespacedName, ObjectKey};
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::kueue::PreemptionReason;
+// Each constant is the reason of an event; `STARTED` and `STOPPED` also have its text.
 use reprieve_report::planned_actions::{ADMITTED, PREEMPTED, PREEMPTING, SCHEDULED, STARTED, STOPPED};
 
 /// Identifies an action in the event that reports its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ActionId(pub u64);
 
-/// The object that an action changes. The API server rejects the action if the uid differs; for evictions, workloads and Jobs also if the
-/// version differs.
+/// The object that an action changes. The API server rejects the action if the uid differs; for [`Action::Evict`],
+/// workloads and Jobs also if the version differs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Target {
     /// Namespace and name of the object.
@@ -123,7 +124,7 @@ pub enum Action {
         /// The name of the node; `None` removes the nomination.
         node: Option<String>,
     },
-    /// Mark a pod as a victim: set the condition `DisruptionTarget` and the annotation that names the preemptor.
+    /// Mark a pod as a victim: set the condition `DisruptionTarget` and the annotation that names the preemptor, in one patch of the status.
     Mark {
         /// The victim.
         pod: Target,
@@ -153,7 +154,7 @@ pub enum Action {
         /// The victim.
         pod: Target,
     },
-    /// Label a victim so that another operator evicts it.
+    /// Mark a victim and label it, in one request, so that another operator evicts it.
     SoftEvict {
         /// The victim.
         pod: Target,

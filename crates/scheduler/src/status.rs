@@ -96,6 +96,7 @@ fn scheduled(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Option<Requ
     let is_unbound =
         |pod: &&NamespacedName| view.pod(pod).is_none_or(|pod| pod.node_name.is_none()) || view.assumed.is_binding(pod);
     let members = view.live.members(key);
+    // At most this many members may be unbound; one more, and too few are bound.
     let max_unbound = members.len().checked_sub(needed)?;
     if members.iter().filter(is_unbound).nth(max_unbound).is_some() {
         return None;
@@ -216,7 +217,7 @@ mod tests {
         for (at, reason, why, written) in [
             (1, WaitReason::NoFeasiblePlan, "no node has room for it", true),
             (2, WaitReason::NoFeasiblePlan, "two nodes have no room for it", false),
-            (3, WaitReason::Law("Never"), "its preemptionPolicy is Never", true),
+            (3, WaitReason::Law("PreemptionPolicyNever"), "its preemptionPolicy is Never", true),
         ] {
             let requests = report_waiting(&unit, (reason, why), &view, Timestamp(at));
             assert_eq!(!requests.is_empty(), written, "{reason}: {why}");

@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 use crate::queue_tree::NeutralQueues;
 use crate::synthetic::{named, synthetic};
 
-/// Returns YuniKorn's ConfigMap with these queues below `root`. `properties` maps the name of a queue to its `properties`, for example
-/// `preemption.delay`.
+/// Returns YuniKorn's ConfigMap with these queues below `root`. `properties` maps the name of a queue, which is unique in the tree, to its
+/// `properties`, for example `preemption.delay`. YuniKorn rejects queues whose guarantees or limits contradict those of their parents; the
+/// caller makes them consistent.
 pub fn config_map(queues: &NeutralQueues, properties: impl Fn(&str) -> Value) -> ConfigMap {
     let top = children(queues, None, &properties);
     let root = json!({ "name": "root", "submitacl": "*", "queues": top });
@@ -49,7 +50,7 @@ fn amounts(amounts: &Amounts) -> Value {
 
 impl NeutralQueues {
     /// Returns a copy of the cluster with these queues, in which labels of each pod name its queue and its application: its group, or the
-    /// pod itself.
+    /// pod itself. `plain` has no objects of other policies.
     pub(crate) fn to_yunikorn(&self, plain: &ObjectSet) -> ObjectSet {
         let mut translated = plain.clone();
         translated.config_maps.push(synthetic(config_map(&self.consistent(), |_| json!({}))));
@@ -64,8 +65,8 @@ impl NeutralQueues {
         translated
     }
 
-    /// Raises guarantees and lowers limits, because YuniKorn rejects a guarantee below the children's and a maximum above the parent's. A
-    /// queue that guarantees nothing of a resource still guarantees nothing of it.
+    /// Raises guarantees and lowers limits, because YuniKorn rejects a guarantee below the children's and a maximum above the parent's. It
+    /// does not compare a guarantee that is not set, so a queue gets no guarantee of a resource for which it had none.
     fn consistent(&self) -> Self {
         let mut consistent = self.with_guarantees_of_children();
         for (index, queue) in consistent.queues.iter_mut().enumerate() {

@@ -12,8 +12,8 @@ pub(crate) fn refuses(snapshot: &Snapshot, preemptor: &Preemptor, nodes: Vec<Nod
     let terminating: Vec<PodId> = nodes
         .iter()
         .flat_map(|&node| snapshot.bound_pods(node))
-        .filter(|slot| slot.priority < preemptor.priority)
-        .map(|slot| slot.pod)
+        .filter(|bound| bound.priority < preemptor.priority)
+        .map(|bound| bound.pod)
         .filter(|&pod| snapshot.pod(pod).terminating.is_some_and(|terminating| terminating.by_preemption))
         .collect();
     law(snapshot, terminating)

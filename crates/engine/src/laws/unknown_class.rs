@@ -15,6 +15,9 @@ pub(crate) fn closes(snapshot: &Snapshot, preemptor: &Preemptor, node: NodeId) -
     if snapshot.has_only_single_pod_units(node) {
         return None;
     }
-    let lower = snapshot.bound_pods(node).iter().filter(|slot| slot.priority < preemptor.priority);
-    lower.map(|slot| slot.pod).find(|&pod| snapshot.pod(pod).class_unknown).map(|pod| Law::UnknownPriorityClass { pod })
+    let lower = snapshot.bound_pods(node).iter().filter(|bound| bound.priority < preemptor.priority);
+    lower
+        .map(|bound| bound.pod)
+        .find(|&pod| snapshot.pod(pod).class_unknown)
+        .map(|pod| Law::UnknownPriorityClass { pod })
 }

@@ -23,6 +23,7 @@ impl Search<'_> {
         if !R::RECORDS {
             return;
         }
+        // The delay is checked after the search, all other reasons to wait before it.
         let is_searched = match decision.outcome {
             Outcome::Preempt(_) | Outcome::Unschedulable(_) | Outcome::Wait(Law::PreemptionDelay { .. }) => true,
             Outcome::Schedule(_) | Outcome::Wait(_) => false,
@@ -35,6 +36,7 @@ impl Search<'_> {
                 recorder.equal_cost(unit, self.unit(victim));
             }
         }
+        // With `placement: Joint`, the search on the nodes reports what is decisive.
         if self.policy.placement == PlacementMode::QuotaOnly {
             self.report_decisive(quota, recorder);
         }
@@ -71,6 +73,7 @@ impl Search<'_> {
     fn report_decisive<R: Recorder>(&self, quota: &QuotaUsage<'_>, recorder: &mut R) {
         let requested =
             self.workload.pod_sets.iter().flat_map(|set| set.requests.iter().map(|(resource, _)| *resource));
+        // Also the number of pods, if any queue has a quota for it.
         let requested: Vec<_> = requested.chain(quota.rules.pods).collect();
         let flavors = || self.rules().groups.iter().flat_map(|group| &group.flavors);
         let pair = |(resource, flavor)| quota.rules.flavor_resource(flavor, resource);

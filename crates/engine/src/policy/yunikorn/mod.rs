@@ -76,9 +76,9 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
     fn new(what_if: &'w mut WhatIf<'s>, preemptor: &'a Preemptor, pod: PodId, now: Timestamp) -> Self {
         let snapshot = what_if.snapshot();
         let queue = snapshot.pod(pod).queue;
-        let reach = fence::FenceScope::new(snapshot, pod);
-        let open = vec![OnceCell::new(); snapshot.queues().ids().len()];
-        Self { what_if, preemptor, pod, now, queue, scope: reach, queue_laws: open }
+        let scope = fence::FenceScope::new(snapshot, pod);
+        let queue_laws = vec![OnceCell::new(); snapshot.queues().ids().len()];
+        Self { what_if, preemptor, pod, now, queue, scope, queue_laws }
     }
 
     fn outcome<R: Recorder>(&mut self, recorder: &mut R) -> Outcome {
@@ -142,7 +142,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         nominated.into_iter().chain(self.snapshot().node_ids()).find(|&node| self.is_free(node))
     }
 
-    /// docs/rules/yunikorn.md#y3
+    /// docs/rules/yunikorn.md#y3: the law by which the pod may not preempt now.
     fn gate(&mut self) -> Option<Law> {
         let snapshot = self.snapshot();
         if !snapshot.queues().enabled {
@@ -204,7 +204,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         Some(plan)
     }
 
-    /// The plan if a node has room and only quota is short.
+    /// The plan if `node` has room and only quota is short: the victims may run on any node.
     fn best_for_quota<R: Recorder>(&mut self, node: NodeId, recorder: &mut R) -> Option<Plan> {
         let mut without_room = BTreeMap::new();
         if R::RECORDS {
@@ -258,7 +258,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             .map(|(index, request)| (index, request + used[index] - allocatable[index]))
             .filter(|(_, short)| *short > 0)
             .all(|(index, short)| {
-                let amounts = snapshot.bound_pods(node).iter().map(|slot| snapshot.requests(slot.shape)[index]);
+                let amounts = snapshot.bound_pods(node).iter().map(|bound| snapshot.requests(bound.shape)[index]);
                 let (sum, largest) = amounts.fold((0, 0), |(sum, largest), amount| (sum + amount, amount.max(largest)));
                 let fewest = |largest: i64| (short + largest - 1) / largest;
                 sum >= short
@@ -268,7 +268,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             })
     }
 
-    /// docs/rules/yunikorn.md#y10
+    /// docs/rules/yunikorn.md#y10: the law that refuses a preemptor whose queues are not below their guarantees.
     fn not_under_guarantee<R: Recorder>(&mut self, recorder: &mut R) -> Option<Law> {
         match under_guarantee::check(self.snapshot(), self.pod) {
             GuaranteeCheck::Suffices => None,

@@ -38,6 +38,7 @@ impl Search<'_, '_, '_> {
             Some(failure) => return Err(refused(self, failure, NodeRefusal::FilterFailed)),
             None => match self.over_limit() {
                 Some(failure) => failure,
+                // The pod fits as it is. `outcome` finds that before any search, so only `node_plans` comes here.
                 None => return Err(NodeRefusal::NoCandidate(FilterFailure::NodeSelection).into()),
             },
         };
