@@ -1,5 +1,6 @@
-//! Reads a tree of values with the scalars that kubectl and the API server accept: `yes`, `off` and the like as booleans, `1e3` as an
-//! integer, null as empty text. The type that a field asks for decides what its scalar means.
+//! Reads a tree of values, as a JSON or YAML parser returned it, with the scalars that kubectl and the API server accept: `yes`, `off` and
+//! the like as booleans, `1e3` as an integer, null as empty text. The type that a field asks for decides what its scalar means. The tree
+//! does not tell whether a scalar was quoted, so `"yes"` is accepted as a boolean too.
 
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{Deserializer, IntoDeserializer, Visitor};
@@ -111,7 +112,7 @@ impl<'de> Deserializer<'de> for Lenient<'de> {
         visitor.visit_unit()
     }
 
-    /// No scalar of an enum variant is read in another way.
+    /// Enums are read strictly: no enum of an object contains a boolean, an integer or null.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         name: &'static str,

@@ -1,6 +1,6 @@
-//! Checks a claimed answer whose preemptor is a group. The claimed placement is checked for fit but not searched again, since the rules
-//! allow a member any node that fits; the victims of that placement are computed again. Not checked: whether another placement or another
-//! domain would cost less.
+//! Checks an answer that the engine claims to be right, for a preemptor that is a group. The claimed placement is checked for fit but not
+//! searched again, since the rules allow a member any node that fits; the victims of that placement are computed again. Not checked:
+//! whether another placement or another domain would cost less.
 
 use jiff::Timestamp;
 use reprieve_api::{NamespacedName, OutcomeName};
@@ -63,7 +63,7 @@ struct GroupCheck<'a> {
     claimed: &'a ClaimedAnswer<'a>,
     preemptor: Preemptor,
     group: &'a Group,
-    /// The bound members, terminating ones included.
+    /// The bound members, terminating ones included: all count for the minimum (docs/rules/kubernetes-groups.md#g5).
     running: Vec<usize>,
     domains: Vec<Vec<usize>>,
     occupancy: Occupancy<'a>,
@@ -174,14 +174,14 @@ impl GroupCheck<'_> {
         (!self.is_enough(placed)).then_some(Finding::TooFewPlaced { running, placed, min_count })
     }
 
-    /// The first domain that contains every node of the placement; `None` if there is no such domain.
+    /// The domain that contains every node of the placement, the first if the placement is empty; `None` if there is no such domain.
     fn domain(&self) -> Option<&Vec<usize>> {
         let holds_all = |domain: &&Vec<usize>| self.claimed.placement.iter().all(|(_, node)| domain.contains(node));
         self.domains.iter().find(holds_all)
     }
 
-    /// The nodes of a domain on which pods may be preempted: those without a lower pod of an undefined PriorityClass
-    /// (docs/rules/toleration.md#t3).
+    /// The nodes of a domain on which pods may be preempted: those without a pod of lower priority whose PriorityClass is
+    /// not defined (docs/rules/toleration.md#t3).
     fn usable(&self, domain: &[usize]) -> Vec<usize> {
         let known = |&node: &usize| unknown_class_on(self.cluster, &self.preemptor, node).is_none();
         domain.iter().copied().filter(known).collect()
@@ -253,9 +253,9 @@ impl GroupCheck<'_> {
         let removed = self.occupancy.without(&pods_of(self.cluster, &potential));
         let is_valid = |occupancy: &Occupancy<'_>| self.does_not_fit(occupancy).is_none();
         let ReprieveResult { victims, budgets_matter, .. } = reprieve(&removed, &potential, &is_valid);
-        // With the priority cut, the members are placed a second time, after the reprieve of units that violate a budget, so that the
-        // victims may differ. If no unit violates a budget and the placed members are monotonic, the units above the cut are reprieved
-        // first anyway, and the victims of the final placement are the same with and without the cut.
+        // With the priority cut, the units that violate a budget are reprieved first, then the cut is found, the members are placed a
+        // second time, and the rest is reprieved; so the victims of the final placement may differ from those computed here. They are the
+        // same if no unit violates a budget and the placed members are monotonic: then the units above the cut are reprieved first anyway.
         if !self.priority_cut || (!budgets_matter && self.is_monotonic()) {
             let expected = self.cluster.pod_names(&pods_of(self.cluster, &victims));
             if expected != self.cluster.pod_names(&self.claimed.victims) {

@@ -24,7 +24,7 @@ pub(crate) fn candidates<R: Recorder>(
     recorder: &mut R,
 ) -> Vec<Candidate> {
     let pods = nodes.flat_map(|node| snapshot.bound_pods(node));
-    // The law of priority spares the other units; only a recorder needs them.
+    // The law of priority spares the other units; only a recorder needs them. `bound.priority` is that of the unit.
     let pods = pods.filter(|bound| R::RECORDS || bound.priority < preemptor.priority);
     let mut units: Vec<UnitId> = pods.map(|bound| bound.unit).collect();
     units.sort_unstable();
@@ -38,11 +38,12 @@ pub(crate) fn candidates<R: Recorder>(
         }
         is_candidate
     });
-    units.sort_unstable_by_key(|&unit| snapshot.importance(unit));
+    units.sort_unstable_by_key(|&unit| snapshot.importance(unit)); // the least key is the most important
     charge_budgets(snapshot, units)
 }
 
-/// The law that spares all pods on the node.
+/// docs/rules/toleration.md#t3: the law that spares all pods on the node, because the PriorityClass of a lower pod there is not defined.
+/// Only that pod is reported as spared; the node is reported as infeasible by the same law.
 pub fn node_law<R: Recorder>(
     snapshot: &Snapshot,
     preemptor: &Preemptor,

@@ -66,12 +66,12 @@ impl Requirement {
     }
 }
 
-/// A label selector over pods.
+/// A label selector over pods. `loader` resolves selectors over namespaces when it builds the snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Selector {
     /// No selector is set: no pod matches.
     Nothing,
-    /// All requirements hold; without any, every pod matches.
+    /// All requirements hold; without any, every pod matches. INVARIANT: none is `Above` or `Below`, which only node affinity has.
     All(Vec<Requirement>),
 }
 
@@ -80,7 +80,6 @@ impl Selector {
     pub fn matches(&self, labels: &Labels) -> bool {
         match self {
             Self::Nothing => false,
-            // No numbers are needed: a label selector has no operators `Gt` and `Lt`.
             Self::All(requirements) => requirements.iter().all(|requirement| requirement.matches(labels, &[])),
         }
     }

@@ -30,7 +30,7 @@ pub struct CycleReport {
     pub now: String,
     /// The heads, in the order of the decisions.
     pub heads: Vec<HeadReport>,
-    /// Requirements of pods that are assumed to be satisfied: `volumes`, `claims`, `features`.
+    /// Requirements of pods that are assumed to be satisfied: `volumes`, `claims`, `features`. `reprieve plan --assume` fills it in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub assumed: Vec<&'static str>,
     /// The disruption budgets that all evictions of the cycle together violate, if the pods of the workloads are known.
@@ -53,16 +53,17 @@ pub struct HeadReport {
     pub priority: i32,
     /// The outcome, or `Skipped`.
     pub result: HeadResult,
-    /// The law that refuses the workload or makes it wait, or the reason for which the cycle skips it.
+    /// The law that refuses the workload or makes it wait, or the reason for which the cycle skips it; `None` also if no set of victims is
+    /// enough.
     pub reason: Option<&'static str>,
     /// The reason as a sentence.
     pub text: String,
     /// The workloads that are evicted for this head.
     pub victims: Vec<VictimRef>,
-    /// The node of each pod, if the policy places pods.
+    /// The node of each pod, with `placement: Joint`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub nominated: BTreeMap<String, String>,
-    /// The admission that the workload gets now, or after its victims are evicted.
+    /// The admission that the workload gets now, or after its victims are evicted; `None` if it gets none in this cycle.
     pub admission: Option<AdmissionSpec>,
     /// How many levels of cohorts up the workload borrows.
     pub borrowing_level: Option<usize>,
@@ -76,12 +77,13 @@ pub enum HeadResult {
     Preempt,
     Wait,
     Unschedulable,
-    /// An earlier head of the same cycle took what this one needs.
+    /// An earlier head of the same cycle took what this one needs, or goes first because it does not borrow.
     Skipped,
 }
 
 /// Decides a cycle over all pending workloads.
 pub fn cycle_report(loaded: &Loaded, policy: &Kueue, now: Timestamp) -> CycleReport {
+    // `run_cycle` skips those that are admitted.
     let pending: Vec<WorkloadId> = loaded.snapshot.workload_ids().collect();
     let heads = run_cycle(&loaded.snapshot, policy, &pending, now);
     let victims: Vec<UnitId> = heads.iter().flat_map(victims).copied().collect();
@@ -163,7 +165,7 @@ fn head(loaded: &Loaded, entry: &CycleEntry, violations: &Violations<'_>) -> Hea
     }
 }
 
-/// The reason of a head's result: its name, unless the workload is admitted or will be, and its sentence.
+/// The reason of a head's result: the name of the law or of the reason to skip it, if there is one, and a sentence.
 pub fn reason(loaded: &Loaded, entry: &CycleEntry) -> (Option<&'static str>, String) {
     let borrows = entry.assignment.as_ref().is_some_and(|assignment| assignment.borrowing > 0);
     let text = match &entry.result {

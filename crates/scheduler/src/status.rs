@@ -1,5 +1,6 @@
-//! Conditions of pods and PodGroups: whether they are scheduled, and why not. Conditions are for people and other programs; no decision
-//! reads them. A condition is rewritten only when the code at the start of its message changes.
+//! Conditions of pods and PodGroups: whether they are scheduled, and why not. The conditions written here are for people and other
+//! programs; no decision reads them. A condition is rewritten only when its status, its reason or the code at the start of its message
+//! changes; that of a refused preemption priority when its message changes.
 
 use std::collections::BTreeSet;
 
@@ -41,12 +42,13 @@ impl StatusUpdates {
     }
 
     /// Updates the conditions of the groups that changed. If the pods of a group name several schedulers, the scheduler of the first pod
-    /// reports a refused preemption priority.
+    /// by name reports a refused preemption priority.
     pub fn update_groups(&mut self, view: &ClusterView, now: Timestamp) -> Vec<Request> {
         let mut requests = Vec::new();
         for name in std::mem::take(&mut self.groups) {
             let key = ObjectKey::new(Kind::PodGroup, name.clone());
             let unit = UnitRef::Group(name);
+            // A pod that names another scheduler has no unit here.
             let is_ours = |pod: &NamespacedName| view.unit_of(view.pod(pod)).as_ref() == Some(&unit);
             let members = view.live.members(&key);
             if members.iter().any(is_ours) {
@@ -106,7 +108,8 @@ fn scheduled(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Option<Requ
     update(key.clone(), condition, reason, view)
 }
 
-/// Reports whether a pod of the group has another priority than the group (docs/rules/kubernetes-groups.md#g20).
+/// Reports whether a pod of the group has another priority than the group (docs/rules/kubernetes-groups.md#g20). Only a group that waits is
+/// checked: a group that is scheduled after its pods were corrected keeps the condition until it waits again.
 fn mismatch(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Option<Request> {
     let loaded = view.loaded();
     let group = loaded.names.group_id(&key.name).map(|group| loaded.snapshot.group(group))?;
@@ -125,7 +128,8 @@ fn mismatch(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Option<Reque
     update(key.clone(), ConditionUpdate { type_: MISMATCH, holds, reason, message, since: now }, reason, view)
 }
 
-/// Reports whether the group is refused the preemption priority that it asks for; a refusal is also an event.
+/// Reports whether the group is refused the preemption priority that it asks for (docs/rules/kubernetes-groups.md#g16); a refusal is also
+/// an event.
 fn refused_priority(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Vec<Request> {
     let refused = view.live.refused_priority(&key.name);
     if refused.is_none() && !holds(key, REFUSED_PRIORITY, view) {
@@ -140,7 +144,8 @@ fn refused_priority(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Vec<
     [request].into_iter().chain(holds.then(event)).collect()
 }
 
-/// The request that writes a condition, unless the object has a condition with the same status, reason and code already.
+/// The request that writes a condition, unless the object has a condition with the same status, reason and code already, or is not known
+/// any more.
 fn update(key: ObjectKey, condition: ConditionUpdate, code: &str, view: &ClusterView) -> Option<Request> {
     let written = written(&key, condition.type_, view);
     let ConditionUpdate { holds, reason, .. } = condition;

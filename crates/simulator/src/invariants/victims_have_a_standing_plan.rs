@@ -1,4 +1,6 @@
-//! Victims are evicted only for a plan that covers the whole preemptor: every pod is nominated to its node, and fits there without the victims.
+//! Victims are evicted only for a plan that is still valid in the API: enough pods of the preemptor for its minimum have a node, each is
+//! nominated to its node, and all fit there without the victims. For a Kueue workload the step has no
+//! placement, so nothing is checked here; `lawful` checks its victims.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,6 +13,7 @@ use super::{CheckResult, ensure};
 use crate::run::Gang;
 use crate::virtual_cluster::VirtualCluster;
 
+/// Called after a step has been decided, before its evictions take effect.
 pub(super) fn check(cluster: &VirtualCluster, step: &Step) -> CheckResult {
     let (Some(unit), StepOutcome::Evict { placement, victims }) = (&step.unit, &step.outcome) else {
         return Ok(());
@@ -41,6 +44,7 @@ pub(super) fn bound_members(cluster: &VirtualCluster, unit: &UnitRef) -> usize {
 }
 
 /// Whether the requests of the placement fit without the removed and the terminating pods, and with the nominated pods of higher priority.
+/// Nominated pods of equal priority are left out, as in the scheduler's own check before it evicts.
 pub(super) fn fits(
     cluster: &VirtualCluster,
     placement: &[(NamespacedName, String)],

@@ -21,6 +21,7 @@ fn main() {
     };
     let scenario = (benchmark.build)();
     let (mut loaded, question) = scenario.load();
+    // Panics if the decision is not the expected one.
     scenario.check(&mut loaded, &question);
     for _ in 0..times {
         black_box(measured(&mut loaded, &question));

@@ -63,7 +63,7 @@ impl Search<'_, '_, '_> {
         Ok(reason)
     }
 
-    /// docs/rules/yunikorn.md#y11: the pods that no law spares, in the order in which they are taken.
+    /// docs/rules/yunikorn.md#y11: the pods that no law spares before any pod is taken, in the order in which they are taken.
     pub(super) fn eligible<R: Recorder>(&self, pods: impl Iterator<Item = PodId>, recorder: &mut R) -> Vec<PodId> {
         let is_eligible = |&pod: &PodId| pod != self.pod && self.report(pod, self.eligibility(pod), recorder).is_some();
         let mut pods: Vec<PodId> = pods.filter(is_eligible).collect();

@@ -69,7 +69,7 @@ struct Search<'w, 's, 'a> {
 }
 
 /// docs/rules/yunikorn.md#y14: the rank of a plan; the least is best: no victim opted out, no originator, the fewest victims, the first
-/// node by name.
+/// node by name, which is the order of the ids.
 type Rank = (bool, bool, usize, NodeId);
 
 impl<'w, 's, 'a> Search<'w, 's, 'a> {
@@ -115,7 +115,8 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         Some(FilterFailure::QueueLimit { queue, resource, over })
     }
 
-    /// The reason why the pod does not fit on the node.
+    /// The reason why the pod does not fit on the node: first what eviction cannot change, then what is in the way now. Nominated pods are
+    /// left out, because [`Self::reserved`] excludes their nodes.
     fn node_failure(&self, node: NodeId) -> Option<FilterFailure> {
         self.preemptor
             .node_failure(self.snapshot(), self.pod, node)
@@ -153,7 +154,8 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             .or_else(|| laws::delay(snapshot, self.pod, self.now))
     }
 
-    /// The best plan, or the law that excludes one.
+    /// The best plan. Without one, the law that excludes every plan, or `None` if no law alone does. The guarantee does not apply to pods
+    /// of a DaemonSet (docs/rules/yunikorn.md#y17).
     fn best<R: Recorder>(&mut self, recorder: &mut R) -> Result<Plan, Option<Law>> {
         if self.is_daemon() {
             if let Some(FilterFailure::QueueLimit { queue, .. }) = self.over_limit() {
@@ -268,7 +270,8 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             })
     }
 
-    /// docs/rules/yunikorn.md#y10: the law that refuses a preemptor whose queues are not below their guarantees.
+    /// docs/rules/yunikorn.md#y10: the law that refuses a pod that does not fit into what is left of its guarantee. If a queue above
+    /// guarantees the amount, other queues share the guarantee, and the pod may fit after all candidates are removed.
     fn not_under_guarantee<R: Recorder>(&mut self, recorder: &mut R) -> Option<Law> {
         match under_guarantee::check(self.snapshot(), self.pod) {
             GuaranteeCheck::Suffices => None,

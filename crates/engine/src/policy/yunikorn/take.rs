@@ -46,9 +46,9 @@ impl Search<'_, '_, '_> {
         if pods.is_empty() {
             return Err(refused(self, before, NodeRefusal::NoCandidate));
         }
-        let queue = if self.is_daemon() { pods } else { self.useful_first(node, &pods, recorder) };
+        let in_order = if self.is_daemon() { pods } else { self.useful_first(node, &pods, recorder) };
         let mark = self.what_if.mark();
-        let taken = self.take_until_fits(&queue, Some(node), recorder);
+        let taken = self.take_until_fits(&in_order, Some(node), recorder);
         let failure = self.filter_failure(Some(node));
         let plan = match failure {
             Some(failure) => Err(refused(self, failure, NodeRefusal::FilterFailed)),
@@ -66,6 +66,7 @@ impl Search<'_, '_, '_> {
         reasons: VictimReasons<'_>,
     ) -> Option<Plan> {
         let pods = self.all_eligible(recorder);
+        // A victim helps if it uses a resource that the preemptor's guarantee covers.
         let helps = |search: &Self, pod| under_guarantee::counts_against_guarantee(search.snapshot(), search.pod, pod);
         let (useful, _) = self.within_guarantee(&pods, helps, recorder);
         let mark = self.what_if.mark();
@@ -91,9 +92,9 @@ impl Search<'_, '_, '_> {
         head
     }
 
-    /// Splits the pods into those that help and the others, each allowed given those that help before it. It stops at the first pod that is
-    /// larger than what is left of the preemptor's guarantee, which each pod that helps uses up. `helps` is called while the pod is
-    /// removed.
+    /// Splits the pods into those that help and the others, each allowed by its own queue's guarantee given those that help before it. It
+    /// stops at the first pod that is larger than what is left of the preemptor's guarantee, which each pod that helps uses up. `helps` is
+    /// called while the pod is removed.
     fn within_guarantee<R: Recorder>(
         &mut self,
         pods: &[PodId],
@@ -172,9 +173,9 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// Gives back the pods that are not needed, the last taken first; the others are the victims of placing the pod on `node`. A DaemonSet
-    /// pod gives back none: the order is strict, and the reason for each victim is what was short when it was taken, with the later ones in
-    /// place.
+    /// Gives back the pods that are not needed, the last taken first; the others are the victims of placing the pod on `node`. `checked` is
+    /// the node on which the pod must fit; `None` checks the limits alone. For a DaemonSet pod all taken pods are victims: each is put back
+    /// and left in place, so that the pod never fits again, and the reason for a victim is what was short when it was taken.
     fn give_back(
         &mut self,
         taken: Vec<(PodId, EvictionReason)>,
@@ -198,6 +199,7 @@ impl Search<'_, '_, '_> {
             }
             victims.insert(unit, reason);
         }
+        // YuniKorn considers no disruption budgets.
         let candidates = victims.keys().map(|&unit| Candidate { unit, violations: 0 }).collect();
         Plan::new(self.snapshot(), vec![(self.pod, node)], candidates, |unit| victims[&unit])
     }
