@@ -18,6 +18,8 @@ use crate::volumes::{BoundMounts, Volumes};
 
 /// The annotation of a victim: the preemptor for which it is marked, as `KIND NAMESPACE/NAME`.
 pub const PREEMPTED_FOR: &str = "reprieve.dev/preempted-for";
+/// The label that asks another operator to evict a pod.
+pub const SOFT_EVICTION: &str = "scheduling.koordinator.sh/soft-eviction";
 
 /// `v1` Pod.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -60,7 +60,7 @@ fn one_decision() -> Result<(), Error> {
     let mut loaded = load(&objects, OnInvalid::Reject)?;
     let question = Question::new(&spec, &loaded)?;
     let (decision, explanation) = question.decide_and_explain(&mut loaded);
-    let report = report_decision(&question, &loaded, &decision, &explanation);
+    let report = report_decision(&question, &mut loaded, &decision, &explanation);
     let (evicted, placed) = match &decision.outcome {
         Outcome::Preempt(plan) => {
             let pods = plan.victims.iter().flat_map(|&unit| loaded.snapshot.unit(unit).pods.iter().copied());

@@ -7,18 +7,25 @@ use crate::fit::Placement;
 use crate::ids::{Priority, Timestamp, UnitId};
 use crate::snapshot::Snapshot;
 
-use crate::decision::PreemptionReason;
 pub use crate::decision::{Cost, Difference, Plan};
+use crate::decision::{EvictionReason, PreemptionReason};
 
 impl Plan {
-    pub(crate) fn new(snapshot: &Snapshot, placement: Placement, mut victims: Vec<Candidate>) -> Self {
+    /// A plan that evicts pods, each for the reason that `reason` returns.
+    pub(crate) fn new(
+        snapshot: &Snapshot,
+        placement: Placement,
+        mut victims: Vec<Candidate>,
+        reason: impl Fn(UnitId) -> EvictionReason,
+    ) -> Self {
         victims.sort_unstable_by_key(|victim| snapshot.importance(victim.unit));
         let mut cost = Cost::NOTHING;
         for victim in &victims {
             cost.add(snapshot, victim.unit, victim.violations);
         }
-        let victims = victims.into_iter().map(|victim| victim.unit).collect();
-        Self { placement, victims, cost, reasons: Vec::new() }
+        let victims: Vec<UnitId> = victims.into_iter().map(|victim| victim.unit).collect();
+        let reasons = victims.iter().map(|&unit| reason(unit)).collect();
+        Self { placement, victims, cost, reasons }
     }
 
     /// A plan that evicts workloads to free quota, without a placement.
@@ -28,6 +35,7 @@ impl Plan {
             let unit = snapshot.unit(unit);
             cost.add_pods(unit.priority, 1, unit.start, 0);
         }
+        let reasons = reasons.into_iter().map(EvictionReason::Quota).collect();
         Self { placement: Placement::new(), victims, cost, reasons }
     }
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use crate::fit::Placement;
-use crate::ids::{FlavorId, FlavorResourceId, Priority, QuotaResourceId, Timestamp, UnitId};
+use crate::ids::{FlavorId, FlavorResourceId, Priority, QueueId, QuotaResourceId, Timestamp, UnitId};
 use crate::laws::Law;
 
 /// An outcome, and the quota that a workload gets.
@@ -43,8 +43,8 @@ pub struct Plan {
     pub victims: Vec<UnitId>,
     /// The cost of the victims.
     pub cost: Cost,
-    /// For each victim the reason for its preemption, under a policy with several (Kueue).
-    pub reasons: Vec<PreemptionReason>,
+    /// For each victim the reason for its eviction.
+    pub reasons: Vec<EvictionReason>,
 }
 
 /// docs/rules/kubernetes-pods.md#p17, docs/rules/kubernetes-groups.md#g13: the cost of a plan; less is better. The fields are compared in
@@ -93,6 +93,27 @@ impl Difference {
     pub fn is_equal_cost(self) -> bool {
         matches!(self, Self::FirstByName | Self::Nominated)
     }
+}
+
+/// Why a unit is evicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EvictionReason {
+    /// Its priority is below that of the preemptor.
+    LowerPriority,
+    /// Its queue has no guarantee.
+    NoGuarantee {
+        /// The queue.
+        queue: QueueId,
+    },
+    /// Its queue uses more than its guarantee.
+    OverGuarantee {
+        /// The queue.
+        queue: QueueId,
+    },
+    /// The preemptor is a DaemonSet pod, which can run on no other node.
+    DaemonNeedsNode,
+    /// The unit is a workload, and the preemptor needs its quota.
+    Quota(PreemptionReason),
 }
 
 /// Why a workload is preempted; the names are Kueue's.

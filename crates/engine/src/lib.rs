@@ -34,7 +34,7 @@ pub mod what_if;
 pub mod workloads;
 
 pub use decide::{decide, decide_and_explain, node_plans};
-pub use decision::{Decision, Outcome};
+pub use decision::{Decision, EvictionReason, Outcome};
 pub use fraction::Fraction;
 pub use ids::*;
 pub use labels::{Labels, Operator, Requirement, Selector};

@@ -21,7 +21,7 @@ use crate::yunikorn::{application_of, is_daemon, queue_tree};
 use crate::{Amounts, Classes, Interner, OnInvalid, QueueSpec, by_name, nth_rank, plain_name, requests, timestamp};
 use reprieve_api::koordinator::label;
 use reprieve_api::kueue::POD_SET;
-use reprieve_api::pod::PREEMPTED_FOR;
+use reprieve_api::pod::{PREEMPTED_FOR, SOFT_EVICTION};
 use reprieve_api::{
     InputError, NamespacedName, ObjectSet, Pod as ApiPod, PodSpec, PodStatus, Sourced, group_of, job_of,
 };
@@ -226,6 +226,7 @@ impl SnapshotBuilder {
             can_preempt: label(object, CAN_PREEMPT) == Some("true"),
             obstacle,
             marked_for,
+            soft_evicted: label(object, SOFT_EVICTION).is_some(),
         }))
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use reprieve_api::answer::Answer;
 use reprieve_api::{OutcomeName, VictimRef};
 use reprieve_engine::fit::Placement;
-use reprieve_engine::{Outcome, PodId};
+use reprieve_engine::{EvictionReason, Outcome, PodId};
 use reprieve_loader::{Loaded, Question};
 
 /// Decides a question and returns the outcome with names.
@@ -23,7 +23,10 @@ pub fn named(loaded: &Loaded, members: &[PodId], outcome: &Outcome) -> Answer {
             let mut victims: Vec<VictimRef> = Vec::new();
             for (index, &unit) in plan.victims.iter().enumerate() {
                 let unit = loaded.snapshot.unit(unit);
-                let reason = plan.reasons.get(index).map(|reason| format!("{reason:?}"));
+                let reason = match plan.reasons.get(index) {
+                    Some(EvictionReason::Quota(reason)) => Some(format!("{reason:?}")),
+                    _ => None,
+                };
                 let workload = unit.workload.map(|workload| loaded.names.workload(workload).to_string());
                 if workload.is_some() {
                     victims.push(VictimRef { workload, reason, pod: None });

@@ -6,16 +6,19 @@
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same input, same text, on every machine")]
 
+mod action_rows;
 pub mod answer;
 pub mod budget_report;
 pub mod cycle;
 pub mod decision;
+mod loaded_states;
 mod placement_report;
 pub mod planned_actions;
 pub mod plural;
 pub mod queue_report;
 pub mod quota_report;
 pub mod reasons;
+pub mod remaining_actions;
 pub mod report;
 mod report_builder;
 pub mod unit_ref;

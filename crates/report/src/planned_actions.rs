@@ -1,20 +1,16 @@
 //! The actions that carry out a decision, in order, with the messages of their conditions and events. `plan -o wide` shows the list and the
 //! scheduler executes it, so both have the same labels, messages and reasons.
 
-use reprieve_api::{Kind, NamespacedName, ObjectKey};
+use reprieve_api::{NamespacedName, ObjectKey};
 use reprieve_engine::choose::Plan;
 use reprieve_engine::fit::{Preemptor, PreemptorId};
 use reprieve_engine::policy::kueue::PreemptionReason;
-use reprieve_engine::snapshot::Pod;
 use reprieve_engine::workloads::OnPreemption;
-use reprieve_engine::{NodeId, Outcome, PodId, Policy, UnitId, WorkloadId};
+use reprieve_engine::{EvictionReason, Policy, UnitId, WorkloadId};
 use reprieve_loader::Loaded;
 
-use crate::decision::ActionReport;
 use crate::unit_ref::UnitRef;
 
-/// The label that asks another operator to evict a victim.
-pub const SOFT_EVICTION: &str = "scheduling.koordinator.sh/soft-eviction";
 /// Event reason on a victim.
 pub const PREEMPTED: &str = "Preempted";
 /// Event reason on a preemptor.
@@ -27,8 +23,6 @@ pub const ADMITTED: &str = "Admitted";
 pub const STARTED: (&str, &str) = ("Started", "Workload admitted");
 /// Event reason and message on a Job that is suspended.
 pub const STOPPED: (&str, &str) = ("Stopped", "Workload has no quota or is being evicted");
-/// The detail of a nomination that is cleared.
-const NO_NODE: &str = "no node";
 /// The number of victims that the event on a preemptor names.
 const MAX_NAMED: usize = 5;
 /// The limit of the API for the value of a label.
@@ -41,8 +35,8 @@ pub enum PlannedAction {
     Nominate {
         /// The pod.
         pod: NamespacedName,
-        /// The node.
-        node: String,
+        /// The node; `None` removes the nomination.
+        node: Option<String>,
     },
     /// Mark a pod as a victim with the condition `DisruptionTarget`.
     Mark {
@@ -50,6 +44,11 @@ pub enum PlannedAction {
         pod: NamespacedName,
         /// The message.
         message: String,
+    },
+    /// Remove the mark of a pod that is no longer a victim.
+    Unmark {
+        /// The pod.
+        pod: NamespacedName,
     },
     /// Evict a pod, and record an event about it.
     Evict {
@@ -83,118 +82,32 @@ pub fn planned_actions(loaded: &Loaded, policy: &Policy, ask: &Preemptor, plan: 
     let pending = plan.placement.iter().filter(|(pod, _)| loaded.snapshot.bound_node(*pod).is_none());
     let nominations = pending.map(|&(pod, node)| PlannedAction::Nominate {
         pod: loaded.names.pod(pod).clone(),
-        node: loaded.names.node(node).to_owned(),
+        node: Some(loaded.names.node(node).to_owned()),
     });
     let victims: Vec<(NamespacedName, String)> = plan
         .victims
         .iter()
-        .flat_map(|&victim| loaded.snapshot.unit(victim).pods.iter().map(move |&pod| (victim, pod)))
-        .map(|(victim, pod)| (loaded.names.pod(pod).clone(), why(loaded, policy, ask, victim)))
+        .zip(&plan.reasons)
+        .flat_map(|(&victim, reason)| {
+            let why = why(loaded, ask, victim, *reason);
+            loaded.snapshot.unit(victim).pods.iter().map(move |&pod| (loaded.names.pod(pod).clone(), why.clone()))
+        })
         .collect();
     let marks = victims.iter().map(|(pod, _)| mark(&unit, pod.clone()));
     let evictions = victims.iter().map(|(pod, why)| evict(&unit, policy, pod.clone(), why.clone()));
     nominations.chain(marks).chain(evictions).collect()
 }
 
-/// The actions that carry out a decision, as rows, without those that the cluster shows as done. Under policies other than Kueue the list
-/// includes the removal of nominations and marks that the decision no longer needs.
-pub(crate) fn report_actions(
-    loaded: &Loaded,
-    policy: &Policy,
-    ask: &Preemptor,
-    outcome: &Outcome,
-) -> Vec<ActionReport> {
-    let unit = preemptor(loaded, policy, ask);
-    match (outcome, ask.id) {
-        (Outcome::Wait(_), _) | (Outcome::Unschedulable(_), PreemptorId::Workload(_)) => Vec::new(),
-        (Outcome::Schedule(_), PreemptorId::Workload(id)) => admission(loaded, id),
-        (Outcome::Schedule(placement), _) => {
-            let mut rows = Vec::new();
-            for &(pod, node) in placement {
-                let (pod, node) = (loaded.names.pod(pod), loaded.names.node(node));
-                rows.push(on_pod("Bind", pod, node.to_owned()));
-                rows.push(on_pod("Event", pod, format!("{SCHEDULED}: {}", bound(node))));
-            }
-            rows.extend(unmarked(loaded, &unit, &[]));
-            rows
-        }
-        (Outcome::Unschedulable(_), _) => {
-            cleared_nominations(loaded, ask, &[]).chain(unmarked(loaded, &unit, &[])).collect()
-        }
-        (Outcome::Preempt(plan), _) => {
-            let mut actions = planned_actions(loaded, policy, ask, plan);
-            actions.retain(|action| is_pending(loaded, &unit, action));
-            let prepares =
-                |action: &PlannedAction| matches!(action, PlannedAction::Nominate { .. } | PlannedAction::Mark { .. });
-            let (preparations, evictions): (Vec<_>, Vec<_>) = actions.into_iter().partition(prepares);
-            let mut all = rows(&unit, &preparations);
-            all.extend(cleared_nominations(loaded, ask, &plan.placement));
-            all.extend(unmarked(loaded, &unit, &plan.victims));
-            all.extend(rows(&unit, &evictions));
-            all
-        }
-    }
-}
-
-/// Whether an action still has an effect: the pod is not yet nominated to that node, not yet marked for this preemptor, not terminating.
-fn is_pending(loaded: &Loaded, unit: &UnitRef, action: &PlannedAction) -> bool {
-    let pod_of = |name: &NamespacedName| loaded.names.pod_id(name).map(|pod| loaded.snapshot.pod(pod));
-    let stays = |name: &NamespacedName| pod_of(name).is_none_or(|pod| pod.terminating.is_none());
-    match action {
-        PlannedAction::Nominate { pod, node } => {
-            let nominated = pod_of(pod).and_then(|pod| pod.nominated);
-            nominated.is_none_or(|nominated| loaded.names.node(nominated) != node)
-        }
-        PlannedAction::Mark { pod: name, .. } => {
-            stays(name) && pod_of(name).is_none_or(|pod| !is_marked_for(loaded, pod, unit))
-        }
-        PlannedAction::Evict { pod, .. } => stays(pod),
-        PlannedAction::EvictWorkload { .. } => true,
-    }
-}
-
-fn is_marked_for(loaded: &Loaded, pod: &Pod, unit: &UnitRef) -> bool {
-    pod.marked_for.is_some_and(|preemptor| loaded.names.text(preemptor) == unit.to_string())
-}
-
-/// Clears the nominations of the preemptor's pods that are not in the placement.
-fn cleared_nominations<'a>(
-    loaded: &'a Loaded,
-    ask: &'a Preemptor,
-    placement: &'a [(PodId, NodeId)],
-) -> impl Iterator<Item = ActionReport> + 'a {
-    let is_nominated = |id: &&PodId| {
-        let pod = loaded.snapshot.pod(**id);
-        pod.node.is_none() && pod.nominated.is_some() && placement.iter().all(|(placed, _)| placed != *id)
-    };
-    let pods = ask.members.iter().filter(is_nominated);
-    pods.map(|&pod| on_pod("Nominate", loaded.names.pod(pod), NO_NODE.to_owned()))
-}
-
-/// Removes the marks for a unit from pods that are neither terminating nor among its victims.
-fn unmarked(loaded: &Loaded, unit: &UnitRef, victims: &[UnitId]) -> impl Iterator<Item = ActionReport> {
-    let snapshot = &loaded.snapshot;
-    let is_spared = |&id: &PodId| {
-        let pod = snapshot.pod(id);
-        let is_victim = snapshot.unit_of(id).is_some_and(|unit| victims.contains(&unit));
-        pod.terminating.is_none() && !is_victim && is_marked_for(loaded, pod, unit)
-    };
-    let spared: Vec<PodId> = loaded.names.pod_ids().filter(is_spared).collect();
-    spared.into_iter().map(|pod| on_pod("Unmark", loaded.names.pod(pod), String::new()))
-}
-
-/// Admits a workload and resumes its Job.
-fn admission(loaded: &Loaded, id: WorkloadId) -> Vec<ActionReport> {
-    let (name, queue) = (loaded.names.workload(id), loaded.snapshot.workload(id).queue);
-    let queue = queue.map(|queue| loaded.names.queue(queue)).unwrap_or_default();
-    let mut rows = vec![on_workload("Admit", name, queue.to_owned())];
-    rows.push(on_workload("Event", name, format!("{ADMITTED}: {}", admitted(queue))));
-    rows.extend(job_of(loaded, id).into_iter().flat_map(|job| on_job("Start", &job, STARTED)));
-    rows
+/// The victims of a plan.
+pub fn victims(planned: &[PlannedAction]) -> impl Iterator<Item = &NamespacedName> {
+    planned.iter().filter_map(|action| match action {
+        PlannedAction::Evict { pod, .. } => Some(pod),
+        _ => None,
+    })
 }
 
 /// The Job that owns a workload.
-fn job_of(loaded: &Loaded, id: WorkloadId) -> Option<NamespacedName> {
+pub(crate) fn job_of(loaded: &Loaded, id: WorkloadId) -> Option<NamespacedName> {
     let job = loaded.snapshot.workload(id).job?;
     Some(NamespacedName::new(&loaded.names.workload(id).namespace, loaded.names.text(job)))
 }
@@ -212,7 +125,8 @@ pub fn evict(preemptor: &UnitRef, policy: &Policy, pod: NamespacedName, why: Str
 
 /// The actions of a plan of policy Kueue: one for each victim that is not evicted already.
 pub fn workload_evictions(loaded: &Loaded, plan: &Plan) -> Vec<PlannedAction> {
-    let victims = plan.victims.iter().zip(&plan.reasons).filter_map(|(&unit, &ground)| {
+    let victims = plan.victims.iter().zip(&plan.reasons).filter_map(|(&unit, reason)| {
+        let EvictionReason::Quota(ground) = *reason else { return None };
         let id = loaded.snapshot.unit(unit).workload?;
         let workload = loaded.snapshot.workload(id);
         let is_evicted = workload.admission.as_ref().is_none_or(|admission| admission.evicted);
@@ -237,15 +151,16 @@ pub fn preemptor(loaded: &Loaded, policy: &Policy, ask: &Preemptor) -> UnitRef {
 }
 
 /// Why a unit is a victim of a plan.
-fn why(loaded: &Loaded, policy: &Policy, ask: &Preemptor, victim: UnitId) -> String {
-    let Loaded { snapshot, names, .. } = loaded;
-    let victim = snapshot.unit(victim);
-    let queue = victim.pods.first().and_then(|&pod| snapshot.pod(pod).queue);
-    let for_daemon = matches!(ask.id, PreemptorId::Pod(pod) if snapshot.pod(pod).daemon);
-    match (policy, queue) {
-        (Policy::YuniKorn, _) if for_daemon => "a DaemonSet pod needs the node".to_owned(),
-        (Policy::YuniKorn, Some(queue)) => format!("queue {} uses more than its guarantee", names.queue(queue)),
-        _ => format!("priority {} is below {}", victim.priority.0, ask.priority.0),
+fn why(loaded: &Loaded, ask: &Preemptor, victim: UnitId, reason: EvictionReason) -> String {
+    let queue = |queue| loaded.names.queue(queue);
+    match reason {
+        EvictionReason::LowerPriority => {
+            format!("priority {} is below {}", loaded.snapshot.unit(victim).priority.0, ask.priority.0)
+        }
+        EvictionReason::NoGuarantee { queue: of } => format!("queue {} has no guarantee", queue(of)),
+        EvictionReason::OverGuarantee { queue: of } => format!("queue {} uses more than its guarantee", queue(of)),
+        EvictionReason::DaemonNeedsNode => "a DaemonSet pod needs the node".to_owned(),
+        EvictionReason::Quota(reason) => format!("{reason:?}"),
     }
 }
 
@@ -294,65 +209,10 @@ fn label_value(message: &str) -> String {
     text.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()
 }
 
-/// The actions as rows.
-pub(crate) fn rows(unit: &UnitRef, actions: &[PlannedAction]) -> Vec<ActionReport> {
-    let mut rows = Vec::new();
-    let mut victims = Vec::new();
-    for action in actions {
-        match action {
-            PlannedAction::Nominate { pod, node } => rows.push(on_pod("Nominate", pod, node.clone())),
-            PlannedAction::Mark { pod, message } => rows.push(on_pod("Mark", pod, message.clone())),
-            PlannedAction::Evict { pod, label, why } => {
-                rows.push(match label {
-                    Some(value) => on_pod("Label", pod, format!("{SOFT_EVICTION}: {value}")),
-                    None => on_pod("Delete", pod, String::new()),
-                });
-                rows.push(on_pod("Event", pod, format!("{PREEMPTED}: {}", preempted(unit, why))));
-                victims.push((ObjectKey::new(Kind::Pod, pod.clone()), why.clone()));
-            }
-            PlannedAction::EvictWorkload { workload, ground, then, job } => {
-                let action = match then {
-                    OnPreemption::Requeue => "Requeue",
-                    OnPreemption::Terminate => "Terminate",
-                };
-                let preemptor = unit.key().name;
-                rows.push(on_workload(action, workload, workload_preempted(&preemptor, *ground)));
-                let event = preempted(unit, &format!("{ground:?}"));
-                rows.push(on_workload("Event", workload, format!("{PREEMPTED}: {event}")));
-                let event = preempting_workload(workload);
-                rows.push(on_workload("Event", &preemptor, format!("{PREEMPTING}: {event}")));
-                rows.extend(job.iter().flat_map(|job| on_job("Suspend", job, STOPPED)));
-            }
-        }
-    }
-    if !victims.is_empty() {
-        let text = format!("{PREEMPTING}: {}", preempting(&victims));
-        let name = unit.key().name.to_string();
-        let (pod, group) = match unit {
-            UnitRef::Group(_) | UnitRef::Job(_) => (String::new(), name),
-            UnitRef::Pod(_) | UnitRef::Workload(_) | UnitRef::BatchJob(_) => (name, String::new()),
-        };
-        rows.push(ActionReport { action: "Event", pod, group, text, ..ActionReport::default() });
-    }
-    rows
-}
-
-fn on_pod(action: &'static str, pod: &NamespacedName, text: String) -> ActionReport {
-    ActionReport { action, pod: pod.to_string(), text, ..ActionReport::default() }
-}
-
-/// An action on a Job, and the event about it.
-fn on_job(action: &'static str, job: &NamespacedName, (reason, message): (&str, &str)) -> [ActionReport; 2] {
-    let row = |action, text| ActionReport { action, group: job.to_string(), text, ..ActionReport::default() };
-    [row(action, String::new()), row("Event", format!("{reason}: {message}"))]
-}
-
-fn on_workload(action: &'static str, workload: &NamespacedName, text: String) -> ActionReport {
-    ActionReport { action, workload: workload.to_string(), text, ..ActionReport::default() }
-}
-
 #[cfg(test)]
 mod tests {
+    use reprieve_api::Kind;
+
     use super::*;
 
     #[test]

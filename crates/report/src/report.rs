@@ -4,13 +4,13 @@
 use jiff::Timestamp;
 use reprieve_engine::explanation::Explanation;
 use reprieve_engine::fit::{Preemptor, PreemptorId};
-use reprieve_engine::{Decision, Outcome, Policy};
+use reprieve_engine::{Decision, EvictionReason, Outcome, Policy, UnitId};
 
+use crate::action_rows;
 use crate::answer;
 use crate::budget_report::Violations;
 use crate::cycle::admission;
 use crate::placement_report::Places;
-use crate::planned_actions;
 use crate::plural::count;
 use crate::queue_report::queues;
 use crate::quota_report::quotas;
@@ -27,15 +27,17 @@ pub fn decide_and_report(question: &Question, loaded: &mut Loaded) -> DecisionRe
 }
 
 /// Returns the report of a decision that the caller has made. `decision` and `explanation` come from one call of
-/// [`Question::decide_and_explain`] for this question, and `loaded` has not changed since.
+/// [`Question::decide_and_explain`] for this question, and `loaded` has not changed since. A trial on the snapshot is undone.
 pub fn report_decision(
     question: &Question,
-    loaded: &Loaded,
+    loaded: &mut Loaded,
     decision: &Decision,
     explanation: &Explanation,
 ) -> DecisionReport {
     let Decision { outcome, assignment } = decision;
     let preemptor = question.preemptor(loaded);
+    let actions = action_rows::report_actions(loaded, &question.policy, &preemptor, outcome);
+    let loaded = &*loaded;
     let builder = ReportBuilder { loaded };
     let preemptor_report = builder.preemptor(&preemptor);
     let common = builder.common_explanation(&preemptor, &preemptor_report, outcome, explanation);
@@ -64,7 +66,7 @@ pub fn report_decision(
                 }
                 _ => Vec::new(),
             },
-            actions: planned_actions::report_actions(loaded, &question.policy, &preemptor, outcome),
+            actions,
             ..common
         },
         preemptor: preemptor_report,
@@ -95,12 +97,17 @@ impl ReportBuilder<'_> {
             summary: self.summary(preemptor_report, outcome, law.as_ref()),
             law,
             cost: plan.map(|plan| cost(&plan.cost)),
-            // Under policy Kueue the plan has a reason for each victim; under the others the explanation has the reasons.
+            // A workload is a victim because of quota, as the plan says; a pod because of what the preemptor would lack, as the explanation
+            // says.
             victims: match plan {
-                Some(plan) if !plan.reasons.is_empty() => {
+                Some(plan) if matches!(plan.reasons.first(), Some(EvictionReason::Quota(_))) => {
                     let own = self.own_queue(preemptor);
                     let victims = plan.victims.iter().zip(&plan.reasons);
-                    victims.map(|(&unit, &why)| with_budgets(self.workload_victim(own, unit, why), unit)).collect()
+                    let quota = |(&unit, reason): (&UnitId, &EvictionReason)| match *reason {
+                        EvictionReason::Quota(why) => Some(with_budgets(self.workload_victim(own, unit, why), unit)),
+                        _ => None,
+                    };
+                    victims.filter_map(quota).collect()
                 }
                 _ => explanation.victims.iter().map(|reason| with_budgets(self.victim(reason), reason.unit)).collect(),
             },

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Toleration;
 use reprieve_api::kueue::{AdmissionSpec, KueueWorkload};
-pub use reprieve_api::pod::PREEMPTED_FOR;
+pub use reprieve_api::pod::{PREEMPTED_FOR, SOFT_EVICTION};
 use reprieve_api::{Kind, NamespacedName, ObjectKey};
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::kueue::PreemptionReason;
-pub use reprieve_report::planned_actions::SOFT_EVICTION;
 use reprieve_report::planned_actions::{ADMITTED, PREEMPTED, PREEMPTING, SCHEDULED, STARTED, STOPPED};
 
 /// Identifies an action in the event that reports its result.

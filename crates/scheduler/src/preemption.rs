@@ -5,12 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_api::{Kind, NamespacedName, ObjectKey, Pod};
-use reprieve_engine::between_decisions::placement_still_fits;
-use reprieve_engine::fit::Placement;
-use reprieve_engine::snapshot::DisruptionMode;
-use reprieve_engine::{NodeId, PodId, Timestamp};
-use reprieve_loader::{Loaded, Question};
-use reprieve_report::planned_actions::{self, PlannedAction};
+use reprieve_engine::Timestamp;
+use reprieve_engine::fit::Preemptor;
+use reprieve_report::planned_actions::{self, PlannedAction, victims};
+use reprieve_report::remaining_actions::{LeavingVictims, PodStates, Remaining, RemainingOfPlan};
 use reprieve_report::unit_ref::UnitRef;
 
 use crate::action::{Action, EventReason};
@@ -18,9 +16,6 @@ use crate::action_log::Request;
 use crate::queue::PendingQueue;
 use crate::test_bugs::{Bug, Bugs};
 use crate::view::{ClusterView, preemptor_of};
-
-/// The reason for evicting a marked pod that is no longer needed.
-const BROKEN_GROUP: &str = "its group is evicted as a whole, and part of it is already evicted";
 
 /// The marked victims of each preemptor.
 #[derive(Default)]
@@ -103,39 +98,39 @@ impl Preemptions {
     pub fn take_released(&mut self) -> BTreeSet<UnitRef> {
         std::mem::take(&mut self.released)
     }
+}
 
-    /// Whether the unit waits for earlier victims instead of taking new ones: a victim, or a pod on a nominated node, is terminating, and the
-    /// nominated nodes have room without these pods.
-    pub fn is_in_progress(&self, unit: &UnitRef, question: &Question, view: &mut ClusterView) -> bool {
-        if self.bugs.has(Bug::SecondRound) {
-            return false;
-        }
-        let ask = question.preemptor(view.loaded());
-        let Loaded { snapshot, names, .. } = view.loaded();
-        // Pods of a Koordinator gang beyond its minimum are no reason for a second preemption.
-        let job = ask.members.first().and_then(|&pod| snapshot.pod(pod).job).map(|job| snapshot.job(job));
-        let needed = job.map_or(ask.needed, |job| {
-            let bound = job.members.iter().filter(|&&pod| snapshot.pod(pod).node.is_some()).count();
-            ask.needed.min(job.min_member.saturating_sub(bound)).max(1)
+impl PodStates for Preemption<'_> {
+    fn marked(&self, unit: &UnitRef) -> Vec<NamespacedName> {
+        self.preemptions.marked(unit).cloned().collect()
+    }
+
+    fn marked_for(&self, pod: &NamespacedName) -> Option<UnitRef> {
+        preemptor_of(self.view.pod(pod))
+    }
+
+    fn is_evicted(&self, pod: &NamespacedName) -> bool {
+        self.view.is_evicted(pod)
+    }
+
+    fn nominations(&self, unit: &UnitRef) -> Vec<(NamespacedName, Option<String>)> {
+        let members = self.view.members(unit).into_iter();
+        let pending = members.filter_map(|name| {
+            let pod = self.view.pod(&name).filter(|pod| pod.node_name.is_none())?;
+            let nominated = pod.status.as_ref().and_then(|status| status.nominated_node_name.clone());
+            Some((name, nominated.filter(|node| !node.is_empty())))
         });
-        let nominated = ask.members.iter().filter_map(|&pod| Some((pod, snapshot.pod(pod).nominated?)));
-        let placement: Placement = nominated.collect();
-        let nodes: BTreeSet<NodeId> = placement.iter().map(|(_, node)| *node).collect();
-        let on_nodes = nodes.iter().flat_map(|node| snapshot.pods_on(*node));
-        let terminating: Vec<PodId> = on_nodes.filter(|pod| view.is_evicted(names.pod(*pod))).collect();
-        if terminating.is_empty() && !self.marked(unit).any(|victim| view.is_evicted(victim)) {
-            return false;
-        }
-        let removed = self.marked(unit).filter_map(|pod| names.pod_id(pod)).chain(terminating);
-        let removed = Vec::from_iter(removed.collect::<BTreeSet<PodId>>());
-        placement.len() >= needed
-            && placement_still_fits(&mut view.live.loaded_mut().snapshot, &ask, &placement, &removed)
+        pending.collect()
+    }
+
+    fn is_before(&self, unit: &UnitRef, other: &UnitRef) -> bool {
+        self.queue.is_before(unit, other)
     }
 }
 
 impl Preemption<'_> {
-    fn marked(&self) -> impl Iterator<Item = &NamespacedName> {
-        self.preemptions.marked(self.unit)
+    fn remaining(&self) -> Remaining<'_, Self> {
+        Remaining { loaded: self.view.loaded(), policy: self.view.policy(), unit: self.unit, states: self }
     }
 
     /// The phase of the preemption that a plan is in, and the requests of that phase.
@@ -143,142 +138,101 @@ impl Preemption<'_> {
         if victims(plan).any(|victim| self.view.unconfirmed.contains(&ObjectKey::new(Kind::Pod, victim.clone()))) {
             return (PreemptionPhase::AwaitingApiState, Vec::new());
         }
-        let mut preparations = nominate(self.unit, plan, self.view);
-        let (marks, contested_by) = self.mark(plan);
-        preparations.extend(marks);
+        let RemainingOfPlan { preparations, contested_by, mut evictions } = self.remaining().of_plan(plan);
+        let preparations = self.requests(preparations, Some(self.unit));
         if !preparations.is_empty() {
             return (PreemptionPhase::Planned, preparations);
         }
         if let Some(other) = contested_by {
             return (PreemptionPhase::Contested(other), Vec::new());
         }
-        let evictions = self.evict(plan);
-        let phase = if evictions.is_empty() { PreemptionPhase::Evicting } else { PreemptionPhase::Marked };
-        (phase, evictions)
+        let bugs = self.preemptions.bugs;
+        if bugs.has(Bug::HalfAGang) && evictions.len() > 1 {
+            evictions.pop();
+        }
+        let mut requests = Vec::new();
+        if bugs.has(Bug::ForgottenNomination) && !evictions.is_empty() {
+            requests = self.clear_nominations();
+        }
+        requests.extend(self.requests(evictions, Some(self.unit)));
+        let phase = if requests.is_empty() { PreemptionPhase::Evicting } else { PreemptionPhase::Marked };
+        (phase, requests)
     }
 
     /// Evicts the marked victims that are in a broken group: a group that is evicted as a whole, and part of which is evicted already.
     pub fn evict_rest_of_broken_gangs(&self) -> Vec<Request> {
-        let broken = self.marked().filter(|victim| is_of_broken_group(victim, self.view)).cloned().collect();
-        self.evict_broken(broken)
+        self.requests(self.remaining().of_broken_groups(), None)
     }
 
     /// Removes the marks of a unit that no longer needs its victims, but evicts those in a broken group.
     pub fn unmark_all(&self) -> Vec<Request> {
-        self.unmark(self.marked().cloned().collect(), None)
+        self.requests(self.remaining().without_victims(), None)
     }
 
-    fn unmark(&self, marked: Vec<NamespacedName>, waiting: Option<&UnitRef>) -> Vec<Request> {
-        let (broken, whole): (Vec<NamespacedName>, Vec<NamespacedName>) =
-            marked.into_iter().partition(|victim| is_of_broken_group(victim, self.view));
-        let mut requests = self.evict_broken(broken);
-        let unmarked = whole.iter().filter_map(|pod| self.view.unevicted(pod)).map(|pod| Action::Unmark { pod });
-        requests.extend(unmarked.map(|action| Request { unit: waiting.cloned(), ..Request::new(action) }));
-        requests
+    /// Removes the nominations of the unit.
+    pub fn clear_nominations(&self) -> Vec<Request> {
+        self.requests(self.remaining().nominate(&[]), Some(self.unit))
     }
 
-    /// Marks the victims, and removes the marks of pods that are no longer victims. A victim that is marked for a unit that is scheduled first
-    /// keeps its mark; that unit is returned.
-    fn mark(&self, plan: &[PlannedAction]) -> (Vec<Request>, Option<UnitRef>) {
-        let (mut requests, mut contested_by) = (Vec::new(), None);
-        for action in plan {
-            let PlannedAction::Mark { pod, message } = action else { continue };
-            let Some(pod) = self.view.unevicted(pod) else { continue };
-            match preemptor_of(self.view.pod(&pod.name)) {
-                Some(other) if other == *self.unit => {}
-                Some(other) if self.queue.is_before(&other, self.unit) => contested_by = Some(other),
-                Some(_) | None => {
-                    let (preemptor, message) = (self.unit.to_string(), message.clone());
-                    requests.push(Request::of(self.unit, Action::Mark { pod, preemptor, message, at: self.now }));
-                }
+    /// Whether the unit waits for earlier victims instead of taking new ones: a victim, or a pod on a nominated node, is terminating, and the
+    /// nominated nodes have room without these pods.
+    pub fn leaving_victims(&self, ask: &Preemptor) -> Option<LeavingVictims> {
+        if self.preemptions.bugs.has(Bug::SecondRound) { None } else { self.remaining().leaving_victims(ask) }
+    }
+
+    /// The actions as requests, without those on pods whose state is unknown. `waiting` is the unit that waits for the removal of marks.
+    fn requests(&self, actions: Vec<PlannedAction>, waiting: Option<&UnitRef>) -> Vec<Request> {
+        let is_eviction = |action: &PlannedAction| matches!(action, PlannedAction::Evict { .. });
+        let runs = actions.chunk_by(|first, second| is_eviction(first) == is_eviction(second));
+        let mut requests = Vec::new();
+        for actions in runs {
+            let mut victims: Vec<(ObjectKey, String)> = Vec::new();
+            for action in actions {
+                requests.extend(self.request(action, waiting, &mut victims));
+            }
+            if let Some((first, _)) = victims.first().cloned() {
+                let message = planned_actions::preempting(&victims);
+                requests.push(Request::event(self.unit.key(), Some(first), EventReason::Preempting, message));
             }
         }
-        let victims: BTreeSet<&NamespacedName> = victims(plan).collect();
-        let spared = self.marked().filter(|pod| !victims.contains(pod)).cloned().collect();
-        requests.extend(self.unmark(spared, Some(self.unit)));
-        (requests, contested_by)
-    }
-
-    fn evict_broken(&self, pods: Vec<NamespacedName>) -> Vec<Request> {
-        let evict = |pod| planned_actions::evict(self.unit, self.view.policy(), pod, BROKEN_GROUP.to_owned());
-        let plan: Vec<PlannedAction> = pods.into_iter().map(evict).collect();
-        self.evict(&plan)
-    }
-
-    /// Evicts the victims of a plan that are not evicted yet.
-    fn evict(&self, plan: &[PlannedAction]) -> Vec<Request> {
-        let evictions = plan.iter().filter_map(|action| match action {
-            PlannedAction::Evict { pod, label, why } => Some((self.view.unevicted(pod)?, label, why)),
-            _ => None,
-        });
-        let mut evictions: Vec<_> = evictions.collect();
-        if self.preemptions.bugs.has(Bug::HalfAGang) && evictions.len() > 1 {
-            evictions.pop();
-        }
-        let mut requests = Vec::new();
-        if self.preemptions.bugs.has(Bug::ForgottenNomination) && !evictions.is_empty() {
-            requests = nominate(self.unit, &[], self.view);
-        }
-        let waiting = self.queue.get(self.unit).is_some().then_some(self.unit);
-        let mut victims: Vec<(ObjectKey, String)> = Vec::new();
-        for (pod, label, why) in evictions {
-            victims.push((ObjectKey::new(Kind::Pod, pod.name.clone()), why.clone()));
-            let preempts = Some((self.unit.key(), planned_actions::preempted(self.unit, why)));
-            let (preemptor, message) = (self.unit.to_string(), planned_actions::message(self.unit));
-            let action = match label.clone() {
-                Some(label) => Action::SoftEvict { pod, preemptor, message, label, at: self.now },
-                None => Action::Evict { pod },
-            };
-            requests.push(Request { unit: waiting.cloned(), preempts, ..Request::new(action) });
-        }
-        if let Some((first, _)) = victims.first().cloned() {
-            let message = planned_actions::preempting(&victims);
-            requests.push(Request::event(self.unit.key(), Some(first), EventReason::Preempting, message));
-        }
         requests
     }
-}
 
-/// The victims of a plan.
-pub(crate) fn victims(plan: &[PlannedAction]) -> impl Iterator<Item = &NamespacedName> {
-    plan.iter().filter_map(|action| match action {
-        PlannedAction::Evict { pod, .. } => Some(pod),
-        _ => None,
-    })
-}
-
-/// Sets the nominated node of each pending pod of the unit to that of the plan, or to none.
-pub(crate) fn nominate(unit: &UnitRef, plan: &[PlannedAction], view: &ClusterView) -> Vec<Request> {
-    let nominations = plan.iter().filter_map(|action| match action {
-        PlannedAction::Nominate { pod, node } => Some((pod, node)),
-        _ => None,
-    });
-    let places: BTreeMap<&NamespacedName, &String> = nominations.collect();
-    let mut requests = Vec::new();
-    for name in view.members(unit) {
-        let place = places.get(&name).map(|node| (*node).clone());
-        let Some(pod) = view.pod(&name).filter(|pod| pod.node_name.is_none()) else { continue };
-        let nominated = pod.status.as_ref().and_then(|status| status.nominated_node_name.clone());
-        if nominated.filter(|node| !node.is_empty()) != place
-            && let Some(pod) = view.target(&ObjectKey::new(Kind::Pod, name))
-        {
-            requests.push(Request::of(unit, Action::Nominate { pod, node: place }));
-        }
+    /// The request for an action. `victims` receives the victim of an eviction, with the reason.
+    fn request(
+        &self,
+        action: &PlannedAction,
+        waiting: Option<&UnitRef>,
+        victims: &mut Vec<(ObjectKey, String)>,
+    ) -> Option<Request> {
+        let target = |name: &NamespacedName| self.view.target(&ObjectKey::new(Kind::Pod, name.clone()));
+        Some(match action {
+            PlannedAction::Nominate { pod, node } => {
+                Request::of(self.unit, Action::Nominate { pod: target(pod)?, node: node.clone() })
+            }
+            PlannedAction::Mark { pod, message } => {
+                let (preemptor, message) = (self.unit.to_string(), message.clone());
+                Request::of(self.unit, Action::Mark { pod: target(pod)?, preemptor, message, at: self.now })
+            }
+            PlannedAction::Unmark { pod } => {
+                Request { unit: waiting.cloned(), ..Request::new(Action::Unmark { pod: target(pod)? }) }
+            }
+            PlannedAction::Evict { pod: name, label, why } => {
+                let pod = target(name)?;
+                victims.push((ObjectKey::new(Kind::Pod, name.clone()), why.clone()));
+                let preempts = Some((self.unit.key(), planned_actions::preempted(self.unit, why)));
+                let (preemptor, message) = (self.unit.to_string(), planned_actions::message(self.unit));
+                let action = match label.clone() {
+                    Some(label) => Action::SoftEvict { pod, preemptor, message, label, at: self.now },
+                    None => Action::Evict { pod },
+                };
+                let unit = self.queue.get(self.unit).is_some().then(|| self.unit.clone());
+                Request { unit, preempts, ..Request::new(action) }
+            }
+            // The admission cycle evicts workloads.
+            PlannedAction::EvictWorkload { .. } => return None,
+        })
     }
-    requests
-}
-
-/// Whether the pod runs, and its group is evicted as a whole, and part of the group is evicted or gone.
-fn is_of_broken_group(pod: &NamespacedName, view: &ClusterView) -> bool {
-    let Loaded { snapshot, names, .. } = view.loaded();
-    let pod = names.pod_id(pod).map(|pod| snapshot.pod(pod)).filter(|pod| pod.node.is_some());
-    pod.and_then(|pod| pod.group).is_some_and(|group| {
-        let group = snapshot.group(group);
-        let members = || group.members.iter().map(|pod| snapshot.pod(*pod));
-        let running = members().filter(|pod| pod.node.is_some() && pod.terminating.is_none()).count();
-        let evicted = members().any(|pod| pod.terminating.is_some_and(|terminating| terminating.by_preemption));
-        group.mode == DisruptionMode::All && (evicted || running < group.min_count)
-    })
 }
 
 #[cfg(test)]
@@ -325,7 +279,7 @@ mod tests {
     fn phase(preemptions: &Preemptions, view: &ClusterView, queue: &PendingQueue) -> (PreemptionPhase, usize) {
         let unit = UnitRef::Pod(name("high"));
         let plan = [
-            PlannedAction::Nominate { pod: name("high"), node: "n".to_owned() },
+            PlannedAction::Nominate { pod: name("high"), node: Some("n".to_owned()) },
             planned_actions::mark(&unit, name("victim")),
             planned_actions::evict(&unit, view.policy(), name("victim"), "why".to_owned()),
         ];

@@ -20,7 +20,7 @@ use reprieve_loader::cache::SnapshotCache;
 use reprieve_loader::{Loaded, Question};
 use reprieve_report::budget_report::pods_against_budgets;
 use reprieve_report::decision::DecisionReport;
-use reprieve_report::planned_actions::{bound, planned_actions};
+use reprieve_report::planned_actions::{bound, planned_actions, victims};
 use reprieve_report::reasons;
 use reprieve_report::report::report_decision;
 use reprieve_report::unit_ref::UnitRef;
@@ -28,7 +28,7 @@ use reprieve_report::unit_ref::UnitRef;
 use crate::action::{Action, EventReason};
 use crate::action_log::{ActionLog, Request};
 use crate::admission::Admission;
-use crate::preemption::{Preemption, PreemptionPhase, Preemptions, nominate, victims};
+use crate::preemption::{Preemption, PreemptionPhase, Preemptions};
 use crate::queue::{ParkedFor, PendingQueue, WaitState};
 use crate::status::{self, StatusUpdates};
 use crate::step::{Step, StepOutcome};
@@ -242,7 +242,7 @@ impl Scheduler {
                 StepOutcome::Bind { placement }.into()
             }
             Outcome::Preempt(plan) => {
-                if self.preemptions.is_in_progress(unit, question, &mut self.view) {
+                if self.is_in_progress(unit, question, now) {
                     self.evict_rest_of_broken_gangs(unit, now);
                     return self.wait_for_victims(unit).into();
                 }
@@ -291,7 +291,7 @@ impl Scheduler {
             self.queue.set_could_fit(unit, could_fit);
         }
         // 3. The unit gives up its nominations and victims.
-        self.send_all(nominate(unit, &[], &self.view), now);
+        self.send_all(self.preemption(unit, now).clear_nominations(), now);
         self.preemptions.release(unit.clone());
         self.wait_with_class(unit, until.filter(|_| !is_obstacle), (reason, &why), now);
         StepOutcome::Unschedulable { reason, why }
@@ -335,6 +335,13 @@ impl Scheduler {
 
     fn preemption<'a>(&'a self, unit: &'a UnitRef, now: Timestamp) -> Preemption<'a> {
         Preemption { preemptions: &self.preemptions, unit, view: &self.view, queue: &self.queue, now }
+    }
+
+    /// Whether the unit waits for earlier victims instead of taking new ones.
+    fn is_in_progress(&mut self, unit: &UnitRef, question: &Question, now: Timestamp) -> bool {
+        let ask = question.preemptor(self.view.loaded());
+        let leaving = self.preemption(unit, now).leaving_victims(&ask);
+        leaving.is_some_and(|leaving| leaving.leave_room(&mut self.view.live.loaded_mut().snapshot, &ask))
     }
 
     /// Sends the actions of the next phase of a preemption.

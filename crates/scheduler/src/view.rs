@@ -133,11 +133,6 @@ impl ClusterView {
         Some(Target { name: key.name.clone(), uid: object.uid().to_owned(), version })
     }
 
-    /// The target of an action on a pod; `None` if the pod is evicted or gone.
-    pub fn unevicted(&self, pod: &NamespacedName) -> Option<Target> {
-        if self.is_evicted(pod) { None } else { self.target(&ObjectKey::new(Kind::Pod, pod.clone())) }
-    }
-
     /// Whether the pod is evicted or gone.
     pub fn is_evicted(&self, pod: &NamespacedName) -> bool {
         self.pod(pod).is_none_or(is_evicted)

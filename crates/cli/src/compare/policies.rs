@@ -310,7 +310,7 @@ fn refusal(objects: &ObjectSet, asked: &TestSpec) -> Option<DecisionReport> {
     let question = Question::new(&spec, &loaded).ok()?;
     let (decision, explanation) = question.decide_and_explain(&mut loaded);
     let is_obstacle = matches!(&decision.outcome, Outcome::Unschedulable(Some(law)) if law.is_obstacle());
-    is_obstacle.then(|| report_decision(&question, &loaded, &decision, &explanation))
+    is_obstacle.then(|| report_decision(&question, &mut loaded, &decision, &explanation))
 }
 
 impl PolicyAnswer {

@@ -99,8 +99,8 @@ impl Scheduler {
         // `reprieve test` can repeat the decision.
         let question = Question { policy: *self.view.policy(), now, preemptor: PreemptorId::Workload(id) };
         let (decision, explanation) = question.decide_and_explain(self.view.live.loaded_mut());
-        let report = || Box::new(report_decision(&question, self.view.loaded(), &decision, &explanation));
-        let report = explains.then(report);
+        let loaded = self.view.live.loaded_mut();
+        let report = explains.then(|| Box::new(report_decision(&question, loaded, &decision, &explanation)));
         let record = self.record_decision(&unit, &question, &decision.outcome);
         CycleHead { unit, head, report, record }
     }

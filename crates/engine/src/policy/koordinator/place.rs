@@ -9,7 +9,7 @@ use super::Search;
 use super::quota::{over_quota, quota_failure};
 use super::removed::{RemovedPod, RemovedPods};
 use crate::candidates::Candidate;
-use crate::decision::Plan;
+use crate::decision::{EvictionReason, Plan};
 use crate::equal_cost::mark_equal_costs;
 use crate::explanation::{Recorder, VictimReason};
 use crate::filters::FilterFailure;
@@ -61,7 +61,7 @@ impl Search<'_, '_, '_> {
             let mut reasons = Vec::new();
             let victims = self.assign_back(&placement, removed_pods.removed, R::RECORDS.then_some(&mut reasons));
             recorder.victims(reasons);
-            Plan::new(self.what_if.snapshot(), placement, victims)
+            Plan::new(self.what_if.snapshot(), placement, victims, |_| EvictionReason::LowerPriority)
         });
         self.what_if.back_to(mark);
         if let Ok(plan) = plan.as_ref()

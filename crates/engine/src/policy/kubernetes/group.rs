@@ -3,7 +3,7 @@
 
 use super::Kubernetes;
 use crate::candidates::{Candidate, candidates, node_law};
-use crate::decision::Plan;
+use crate::decision::{EvictionReason, Plan};
 use crate::domains::Domain;
 use crate::explanation::{DomainRefusal, NodeFilterFailure, Recorder, TooFew};
 use crate::fit::{Placement, Preemptor};
@@ -172,7 +172,7 @@ impl<'s> Search<'_, 's, '_> {
         let mark = self.what_if.mark();
         let victims = self.trial(removed, &placement, reasons).reprieve(removed);
         self.what_if.back_to(mark);
-        Plan::new(self.what_if.snapshot(), placement, victims)
+        Plan::new(self.what_if.snapshot(), placement, victims, |_| EvictionReason::LowerPriority)
     }
 
     fn trial<'t>(

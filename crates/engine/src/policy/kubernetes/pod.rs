@@ -2,7 +2,7 @@
 
 use super::node_cost::NodeCost;
 use crate::candidates::{candidates, node_law};
-use crate::decision::{Cost, Plan};
+use crate::decision::{Cost, EvictionReason, Plan};
 use crate::explanation::{NoRecorder, NodeRefusal, Recorder, RefusedNode};
 use crate::filters::FilterFailure;
 use crate::fit::Preemptor;
@@ -113,5 +113,5 @@ fn plan<R: Recorder>(
     let placement = vec![(pod, node)];
     let victims = ReprieveTrial::new(what_if, preemptor, &placement, reasons).reprieve(&candidates);
     what_if.back_to(mark);
-    Ok(Plan::new(what_if.snapshot(), placement, victims))
+    Ok(Plan::new(what_if.snapshot(), placement, victims, |_| EvictionReason::LowerPriority))
 }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use super::Search;
 use super::laws::{self, fence};
+use crate::decision::EvictionReason;
 use crate::explanation::Recorder;
 use crate::ids::{PodId, Priority, QueueId};
 use crate::laws::{Law, protected, toleration, unknown_class};
@@ -45,23 +46,26 @@ impl Search<'_, '_, '_> {
             if !snapshot.queues().get(queue).preemptible {
                 return Err(Law::QueueDisabled { queue });
             }
-            spared_by(laws::over_guarantee(snapshot, self.pod, queue))
+            laws::over_guarantee(snapshot, self.pod, queue).map(|_| ())
         };
         self.queue_laws[queue.index()].get_or_init(check).clone()
     }
 
-    /// docs/rules/yunikorn.md#y9: the laws about guarantees, given the pods taken so far.
-    pub(super) fn guarantees_allow(&self, pod: PodId) -> Result<(), Law> {
-        let snapshot = self.snapshot();
-        if let Some(queue) = snapshot.pod(pod).queue {
-            spared_by(laws::over_guarantee(snapshot, self.pod, queue))?;
+    /// docs/rules/yunikorn.md#y9: why the laws about guarantees allow to take the pod, given the pods taken so far, or the law that does not.
+    pub(super) fn guarantees_allow(&self, pod: PodId) -> Result<EvictionReason, Law> {
+        if self.is_daemon() {
+            return Ok(EvictionReason::DaemonNeedsNode);
         }
-        spared_by(laws::would_break_guarantee(snapshot, pod, &self.scope))
+        let snapshot = self.snapshot();
+        let queue = snapshot.pod(pod).queue.ok_or(Law::NoQueue)?;
+        let reason = laws::over_guarantee(snapshot, self.pod, queue)?;
+        spared_by(laws::would_break_guarantee(snapshot, pod, &self.scope))?;
+        Ok(reason)
     }
 
     /// docs/rules/yunikorn.md#y11: the pods that no law spares, in the order in which they are taken.
     pub(super) fn eligible<R: Recorder>(&self, pods: impl Iterator<Item = PodId>, recorder: &mut R) -> Vec<PodId> {
-        let is_eligible = |&pod: &PodId| pod != self.pod && self.report(pod, self.eligibility(pod), recorder);
+        let is_eligible = |&pod: &PodId| pod != self.pod && self.report(pod, self.eligibility(pod), recorder).is_some();
         let mut pods: Vec<PodId> = pods.filter(is_eligible).collect();
         pods.sort_by_cached_key(|&pod| self.order(pod));
         pods
@@ -74,14 +78,17 @@ impl Search<'_, '_, '_> {
         self.eligible(pods.filter(|&pod| snapshot.pod(pod).node.is_some()), recorder)
     }
 
-    /// Reports the law that spares a pod, and returns whether there is none.
-    pub(super) fn report<R: Recorder>(&self, pod: PodId, allowed: Result<(), Law>, recorder: &mut R) -> bool {
-        let Err(law) = allowed else { return true };
+    /// Reports the law that spares a pod, if there is one, and returns the result otherwise.
+    pub(super) fn report<R: Recorder, T>(&self, pod: PodId, allowed: Result<T, Law>, recorder: &mut R) -> Option<T> {
+        let law = match allowed {
+            Ok(allowed) => return Some(allowed),
+            Err(law) => law,
+        };
         if R::RECORDS {
             let unit = self.snapshot().unit_of(pod).expect("a pod that might be taken is bound");
             recorder.spared(unit, law);
         }
-        false
+        None
     }
 
     /// The sort key of a candidate: opted-in first, then non-originators, then the newest. For a DaemonSet pod as the preemptor: ordinary,

@@ -1,10 +1,12 @@
 //! The search "take one by one, then give back": victims are taken one by one, each allowed given those before it, until the pod fits;
 //! victims that are not needed are then given back.
 
+use std::collections::BTreeMap;
+
 use super::Search;
 use super::laws::under_guarantee;
 use crate::candidates::{Candidate, node_law};
-use crate::decision::Plan;
+use crate::decision::{EvictionReason, Plan};
 use crate::explanation::{NodeRefusal, Recorder, RefusedNode, VictimReason};
 use crate::filters::FilterFailure;
 use crate::fit::{self, Shortage};
@@ -101,12 +103,12 @@ impl Search<'_, '_, '_> {
         let mark = self.what_if.mark();
         let (mut helping, mut others) = (Vec::new(), Vec::new());
         for &pod in pods {
-            if !self.report(pod, self.guarantees_allow(pod), recorder) {
+            if self.report(pod, self.guarantees_allow(pod), recorder).is_none() {
                 continue;
             }
             let step = self.what_if.mark();
             self.what_if.remove(pod);
-            if !self.report(pod, under_guarantee::allows(self.snapshot(), self.pod, pod), recorder) {
+            if self.report(pod, under_guarantee::allows(self.snapshot(), self.pod, pod), recorder).is_none() {
                 break;
             }
             if helps(self, pod) {
@@ -131,7 +133,12 @@ impl Search<'_, '_, '_> {
     }
 
     /// Removes pods one by one, each allowed given those before it, until the preemptor fits.
-    fn take_until_fits<R: Recorder>(&mut self, pods: &[PodId], node: Option<NodeId>, recorder: &mut R) -> Vec<PodId> {
+    fn take_until_fits<R: Recorder>(
+        &mut self,
+        pods: &[PodId],
+        node: Option<NodeId>,
+        recorder: &mut R,
+    ) -> Vec<(PodId, EvictionReason)> {
         if R::RECORDS {
             pods.iter().filter_map(|&pod| self.snapshot().unit_of(pod)).for_each(|unit| recorder.candidate(unit));
         }
@@ -140,9 +147,9 @@ impl Search<'_, '_, '_> {
             if self.filter_failure(node).is_none() {
                 break;
             }
-            if self.is_daemon() || self.report(pod, self.guarantees_allow(pod), recorder) {
+            if let Some(reason) = self.report(pod, self.guarantees_allow(pod), recorder) {
                 self.what_if.remove(pod);
-                taken.push(pod);
+                taken.push((pod, reason));
             }
         }
         taken
@@ -169,13 +176,13 @@ impl Search<'_, '_, '_> {
     /// place.
     fn give_back(
         &mut self,
-        taken: Vec<PodId>,
+        taken: Vec<(PodId, EvictionReason)>,
         node: NodeId,
         checked: Option<NodeId>,
         mut reasons: VictimReasons<'_>,
     ) -> Plan {
-        let mut victims: Vec<UnitId> = Vec::new();
-        for &pod in taken.iter().rev() {
+        let mut victims: BTreeMap<UnitId, EvictionReason> = BTreeMap::new();
+        for &(pod, reason) in taken.iter().rev() {
             let mark = self.what_if.mark();
             let bound_node = self.snapshot().bound_node(pod).expect("a victim is bound");
             self.what_if.place(pod, bound_node);
@@ -188,9 +195,9 @@ impl Search<'_, '_, '_> {
             if !self.is_daemon() {
                 self.what_if.back_to(mark);
             }
-            victims.push(unit);
+            victims.insert(unit, reason);
         }
-        let victims = victims.into_iter().map(|unit| Candidate { unit, violations: 0 }).collect();
-        Plan::new(self.snapshot(), vec![(self.pod, node)], victims)
+        let candidates = victims.keys().map(|&unit| Candidate { unit, violations: 0 }).collect();
+        Plan::new(self.snapshot(), vec![(self.pod, node)], candidates, |unit| victims[&unit])
     }
 }

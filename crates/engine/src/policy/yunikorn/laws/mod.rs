@@ -3,6 +3,7 @@
 pub(super) mod fence;
 pub(super) mod under_guarantee;
 
+use crate::decision::EvictionReason;
 use crate::ids::{NodeId, PodId, QueueId, ResourceId, Timestamp};
 use crate::laws::{self, Law};
 use crate::queues::UNDEFINED;
@@ -31,11 +32,15 @@ pub(super) fn same_queue(queue: QueueId, scope: &FenceScope) -> Option<Law> {
 }
 
 /// docs/rules/yunikorn.md#y9: only a queue over its guarantee loses pods: it has no guarantee, or uses more than it of a requested
-/// resource.
-pub(super) fn over_guarantee(snapshot: &Snapshot, preemptor: PodId, queue: QueueId) -> Option<Law> {
+/// resource. Returns which of the two it is, or the law that spares its pods.
+pub(super) fn over_guarantee(snapshot: &Snapshot, preemptor: PodId, queue: QueueId) -> Result<EvictionReason, Law> {
     let requests = snapshot.requests(snapshot.pod(preemptor).shape);
-    let headroom = snapshot.queues().guarantee_headroom(queue, snapshot.pod(preemptor).queue?)?;
-    (!headroom.is_overdrawn(requests)).then(|| Law::NotOverGuarantee { queue, left: headroom.least(requests) })
+    let own = snapshot.pod(preemptor).queue;
+    match own.and_then(|own| snapshot.queues().guarantee_headroom(queue, own)) {
+        None => Ok(EvictionReason::NoGuarantee { queue }),
+        Some(headroom) if headroom.is_overdrawn(requests) => Ok(EvictionReason::OverGuarantee { queue }),
+        Some(headroom) => Err(Law::NotOverGuarantee { queue, left: headroom.least(requests) }),
+    }
 }
 
 /// docs/rules/yunikorn.md#y9: no queue is left with less than its guarantee: neither the victim's queue nor an ancestor within the fence,
