@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same input, same text, on every machine")]
 
+mod action_rows;
 pub mod answer;
 pub mod budget_report;
 pub mod cycle;

@@ -6,11 +6,11 @@ use reprieve_engine::explanation::Explanation;
 use reprieve_engine::fit::{Preemptor, PreemptorId};
 use reprieve_engine::{Decision, EvictionReason, Outcome, Policy, UnitId};
 
+use crate::action_rows;
 use crate::answer;
 use crate::budget_report::Violations;
 use crate::cycle::admission;
 use crate::placement_report::Places;
-use crate::planned_actions;
 use crate::plural::count;
 use crate::queue_report::queues;
 use crate::quota_report::quotas;
@@ -36,7 +36,7 @@ pub fn report_decision(
 ) -> DecisionReport {
     let Decision { outcome, assignment } = decision;
     let preemptor = question.preemptor(loaded);
-    let actions = planned_actions::report_actions(loaded, &question.policy, &preemptor, outcome);
+    let actions = action_rows::report_actions(loaded, &question.policy, &preemptor, outcome);
     let loaded = &*loaded;
     let builder = ReportBuilder { loaded };
     let preemptor_report = builder.preemptor(&preemptor);
