@@ -8,6 +8,7 @@ mod documented;
 mod files;
 mod modules;
 mod rule_links;
+mod size;
 mod tenant_fields;
 mod words;
 
@@ -38,6 +39,7 @@ fn print_violations() -> Result<usize, String> {
         ("crate arrows", crates::violations()?),
         ("module cycles", modules::violations(root)?),
         ("file size", files::violations(root)?),
+        ("item size", size::violations(root)?),
         ("documented enums", documented::violations(root)?),
         ("kinds", kinds::violations()?),
         ("rule links", rule_links::violations(root)?),

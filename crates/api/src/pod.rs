@@ -36,6 +36,7 @@ pub struct Pod {
 }
 
 /// The spec of a pod. Each field is the API field of that name.
+// Fields: those of the API that are read.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -252,6 +253,7 @@ fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserial
 
 /// Decodes metadata without the managed fields, which are larger than all other fields.
 fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    // Fields: those of the API, which a remote definition lists completely.
     #[derive(Deserialize)]
     #[serde(remote = "ObjectMeta", rename_all = "camelCase", expecting = "metadata")]
     struct MetadataFields {

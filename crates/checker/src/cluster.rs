@@ -44,7 +44,8 @@ pub struct NodeFacts {
     pub resize_preemption_disabled: bool,
 }
 
-/// A bound or pending pod. The struct is flat because no rule reads particular fields together.
+/// A bound or pending pod.
+// Fields: flat, because no rule reads particular fields together.
 pub struct PodFacts {
     pub name: NamespacedName,
     pub labels: Labels,

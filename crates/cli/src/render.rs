@@ -185,9 +185,10 @@ fn flavors(flavors: &[FlavorReport]) -> Rows {
 
 fn spared(spared: &[SparedReport], detail: Detail) -> Rows {
     let (spared, not_reached): (Vec<_>, Vec<_>) = spared.iter().partition(|spared| spared.reached);
-    // One row for all of them: they have the law `NotReached`. If the search evaluated no unit, there is no table.
-    let not_reached = not_reached.first().filter(|_| !spared.is_empty()).map(|first| {
-        (count(not_reached.len(), "unit", "units"), first.law.to_owned(), first.text_of_many().to_owned())
+    // One row for all of them: they have the law `NotReached`.
+    let not_reached = not_reached.first().map(|first| {
+        let text = if not_reached.len() == 1 { &first.text } else { first.text_of_many() };
+        (count(not_reached.len(), "unit", "units"), first.law.to_owned(), text.to_owned())
     });
     if detail == Detail::Wide {
         let rows = spared.iter().map(|spared| {

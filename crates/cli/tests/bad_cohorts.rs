@@ -120,6 +120,19 @@ fn a_flavor_that_is_missing() {
     refused_with("flavors: {cpu: spot}", "flavors: {cpu: ghost}", &parts);
 }
 
+/// Another queue covers the resource; that does not count.
+#[test]
+fn a_quota_for_a_resource_that_its_group_does_not_cover() {
+    let field = "spec.resourceGroups[0].flavors[0].resources";
+    let parts = ["ClusterQueue owner", field, "\"cpu\" is not in coveredResources", "add it there"];
+    let group = |covered: &str| {
+        format!(
+            "coveredResources: [{covered}]\n    flavors:\n    - {{name: spot, resources: [{{name: cpu, nominalQuota: \"2\""
+        )
+    };
+    refused_with(&group("cpu"), &group("memory"), &parts);
+}
+
 #[test]
 fn a_cohort_that_is_its_own_ancestor() {
     let parts = ["Cohort team", "spec.parentName", "\"team\"", "ancestor of itself", "break the cycle"];

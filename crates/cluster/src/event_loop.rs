@@ -38,6 +38,7 @@ pub struct ProfileRuntime {
 }
 
 /// The state of the scheduler thread.
+// Fields: the channels, settings and state of one thread; no part of it has an invariant of its own except `requests` and `bindings`.
 pub struct SchedulerLoop {
     profiles: Vec<ProfileRuntime>,
     messages: Arc<EventQueue>,

@@ -32,7 +32,8 @@ pub struct PendingLabels {
     pub reason: String,
 }
 
-/// The metrics of the process, one field each.
+/// The metrics of the process.
+// Fields: one for each metric.
 pub struct Metrics {
     registry: Registry,
     attempts: Family<Labels<2>, Counter>,

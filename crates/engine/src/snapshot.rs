@@ -62,7 +62,8 @@ pub struct Node {
     pub resize_preempts: bool,
 }
 
-/// A bound or pending pod. The struct is flat because each law, filter and order reads its own few fields.
+/// A bound or pending pod.
+// Fields: flat, because each law, filter and order reads its own few fields.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pod {
     /// The part of the pod that filters read.
@@ -277,6 +278,7 @@ pub(crate) struct BoundPod {
 }
 
 /// The tables of a [`Cluster`], and the indexes and sums over them. A what-if keeps `used` and the queues current.
+// Fields: the tables and one field for each index or sum over them, which every change keeps in step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     cluster: Cluster,

@@ -8,7 +8,8 @@ use crate::ids::{
 use crate::queues::QueueTree;
 use crate::shape::TaintToleration;
 
-/// A workload that requests or holds quota; flat like [`crate::snapshot::Pod`].
+/// A workload that requests or holds quota.
+// Fields: flat, like those of a pod.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Workload {
     /// The queue that admitted the workload or in which it waits; `None` if that queue does not exist.
@@ -228,6 +229,7 @@ pub struct FlavorNodes {
 }
 
 /// The settings of one ClusterQueue or Cohort.
+// Fields: one for each setting of the API object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueRules {
     /// Whether it is a cohort.

@@ -166,6 +166,7 @@ impl SnapshotBuilder {
 
     /// Converts a pod, without its rank, budgets and originator mark. `None` if its node is missing. A caller that knows the shape of the
     /// pod passes it, because computing the shape is expensive.
+    // Long: one line for each field.
     pub fn pod(
         &mut self,
         name: &NamespacedName,

@@ -237,7 +237,8 @@ impl QuotaTreeBuilder {
                 };
                 flavors.push(*id);
                 for resource in &flavor.resources {
-                    let Some(&of) = self.resources.get(&resource.name) else {
+                    let covered = group.covered_resources.contains(&resource.name);
+                    let Some(&of) = self.resources.get(&resource.name).filter(|_| covered) else {
                         let problem = format!("{:?} is not in coveredResources; add it there", resource.name);
                         return Err(InputError::new(problem).field(format!("{path}.resources")));
                     };

@@ -65,6 +65,7 @@ pub enum PreemptorKind {
 }
 
 /// The reasons of a decision.
+// Fields: those of the JSON output, most of them for one policy or one kind of preemptor.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]

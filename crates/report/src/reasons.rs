@@ -40,6 +40,7 @@ pub(crate) fn reason_text(name: &'static str, text: impl Into<String>) -> Reason
 
 /// The name and the sentence of a law. A sentence begins with a fact about the unit that the law spares or refuses, whose name the
 /// reader sees beside it.
+// Long: one arm for each law.
 pub fn law(law: &Law, names: &Names) -> ReasonText {
     match law {
         // Shared laws.

@@ -23,6 +23,7 @@ use crate::action::{Action, EventReason};
 use crate::action_log::Request;
 use crate::effects::{FINISHED, REQUEUED, is_true};
 use crate::queue::{PendingQueue, PendingSummary};
+use crate::reported::ReportedReasons;
 use crate::step::Step;
 use crate::view::{ClusterView, ObjectUpdate};
 pub(crate) use cycle::{HeadResult, decide};
@@ -36,11 +37,18 @@ pub(crate) struct Admission {
     /// so a pod of another namespace that names the uid is not among them.
     pods_of: BTreeMap<(String, String), BTreeSet<NamespacedName>>,
     lines: QuotaLines,
+    /// The reasons that were reported on workloads without quota.
+    reported: ReportedReasons,
     /// The steps of the last cycle that the caller has not received yet.
     pub steps: VecDeque<Step>,
 }
 
 impl Admission {
+    /// Forgets what was reported on an object that is deleted.
+    pub fn forget(&mut self, key: &ObjectKey) {
+        self.reported.forget(key);
+    }
+
     /// Queues the Job and the workload that a change concerns.
     pub fn object_changed(&mut self, key: &ObjectKey, update: &ObjectUpdate, queue: &mut PendingQueue) {
         let ObjectUpdate { before, after, .. } = update;

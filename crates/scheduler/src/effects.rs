@@ -22,6 +22,11 @@ const DISRUPTION_TARGET: &str = "DisruptionTarget";
 /// Less than the 32768 characters that the API server accepts for the message of a condition.
 const MAX_MESSAGE_LENGTH: usize = 30_000;
 
+/// The part of a message that is written into a condition.
+pub(crate) fn stored_message(message: &str) -> &str {
+    message.char_indices().nth(MAX_MESSAGE_LENGTH).map_or(message, |(end, _)| &message[..end])
+}
+
 /// Changes an object as the action does; `false` if the action does not apply to its kind, or its state does not allow it.
 pub fn apply(action: &Action, object: &mut Object, now: Timestamp) -> bool {
     match object {
@@ -165,7 +170,7 @@ impl ConditionChange {
             type_: type_.to_owned(),
             status: status_of(holds).to_owned(),
             reason: Some(reason.to_owned()),
-            message: Some(message.chars().take(MAX_MESSAGE_LENGTH).collect()),
+            message: Some(stored_message(message).to_owned()),
             last_transition_time: time(whole_seconds(since)).map(Time),
             ..PodCondition::default()
         }))

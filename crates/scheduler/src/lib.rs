@@ -20,6 +20,7 @@ pub mod effects;
 pub mod event;
 mod preemption;
 mod queue;
+mod reported;
 mod scheduler;
 mod status;
 mod step;

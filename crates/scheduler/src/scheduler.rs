@@ -30,7 +30,7 @@ use crate::action_log::{ActionLog, Request};
 use crate::admission::Admission;
 use crate::preemption::{Preemption, PreemptionPhase, Preemptions};
 use crate::queue::{ParkedFor, PendingQueue, WaitState};
-use crate::status::{self, StatusUpdates};
+use crate::status::StatusUpdates;
 use crate::step::{Step, StepOutcome};
 use crate::test_bugs::{Bug, Bugs, FATAL};
 use crate::view::ClusterView;
@@ -395,7 +395,8 @@ impl Scheduler {
     fn report_waiting(&mut self, unit: &UnitRef, reason: WaitReason, why: &str, now: Timestamp) {
         self.queue.set_reason(unit, reason);
         if reason != WaitReason::AwaitingApiState {
-            self.send_all(status::report_waiting(unit, (reason, why), &self.view, now), now);
+            let requests = self.status.report_waiting(unit, (reason, why), &self.view, now);
+            self.send_all(requests, now);
         }
     }
 

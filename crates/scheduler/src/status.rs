@@ -1,6 +1,5 @@
-//! Conditions of pods and PodGroups: whether they are scheduled, and why not. The conditions written here are for people and other
-//! programs; no decision reads them. A condition is rewritten only when its status, its reason or the code at the start of its message
-//! changes; that of a refused preemption priority when its message changes.
+//! Conditions of pods and PodGroups: whether they are scheduled, and why not. Conditions are for people and other programs; no decision
+//! reads them. A condition that shows why a unit waits is rewritten only when the reason changes, not for other details in its message.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +10,10 @@ use reprieve_report::unit_ref::UnitRef;
 
 use crate::action::{Action, ConditionUpdate, EventReason};
 use crate::action_log::Request;
+use crate::effects::stored_message;
+use crate::reported::ReportedReasons;
 use crate::view::{ClusterView, SCHEDULED, condition, needs_place};
-use crate::wait_reason::{WaitReason, starts_with_code};
+use crate::wait_reason::WaitReason;
 
 /// Type of a PodGroup's condition; once true, it stays true.
 const GROUP_SCHEDULED: &str = "PodGroupInitiallyScheduled";
@@ -23,10 +24,11 @@ const REFUSED_PRIORITY: &str = EventReason::PreemptionPriorityRefused.as_str();
 /// Reason of the condition of a pending pod or PodGroup.
 pub(crate) const UNSCHEDULABLE: &str = "Unschedulable";
 
-/// The PodGroups whose conditions may have to change.
+/// The PodGroups whose conditions may have to change, and the reasons that were reported on pods and PodGroups.
 #[derive(Default)]
 pub(crate) struct StatusUpdates {
     groups: BTreeSet<NamespacedName>,
+    reported: ReportedReasons,
 }
 
 impl StatusUpdates {
@@ -60,31 +62,42 @@ impl StatusUpdates {
         }
         requests
     }
-}
 
-/// Reports on the pods of a unit, and on its PodGroup, why the unit waits.
-pub(crate) fn report_waiting(
-    unit: &UnitRef,
-    (reason, why): (WaitReason, &str),
-    view: &ClusterView,
-    now: Timestamp,
-) -> Vec<Request> {
-    let waiting = |key, type_| {
-        let message = format!("{reason}: {why}");
-        let condition = ConditionUpdate { type_, holds: false, reason: UNSCHEDULABLE, message, since: now };
-        update(key, condition, reason.as_str(), view)
-    };
-    let pending = view.members(unit).into_iter().filter(|name| view.pod(name).is_some_and(needs_place));
-    let pods = pending.filter_map(|name| waiting(ObjectKey::new(Kind::Pod, name), SCHEDULED));
-    let mut requests: Vec<Request> = pods.collect();
-    if let UnitRef::Group(_) = unit {
-        let key = unit.key();
-        if !holds(&key, GROUP_SCHEDULED, view) {
-            requests.extend(waiting(key.clone(), GROUP_SCHEDULED));
+    /// Reports on the pods of a unit, and on its PodGroup, why the unit waits.
+    pub fn report_waiting(
+        &mut self,
+        unit: &UnitRef,
+        (reason, why): (WaitReason, &str),
+        view: &ClusterView,
+        now: Timestamp,
+    ) -> Vec<Request> {
+        let full = format!("{reason}: {why}");
+        let message = stored_message(&full);
+        let mut waiting = |key: ObjectKey, type_| {
+            let written = written(&key, type_, view);
+            let shown = written.as_ref().filter(|written| !written.holds && written.reason == UNSCHEDULABLE);
+            let is_new = self.reported.is_new(&key, shown.map(|written| written.message), reason, message);
+            let message = message.to_owned();
+            let condition = ConditionUpdate { type_, holds: false, reason: UNSCHEDULABLE, message, since: now };
+            if is_new { write(key, condition, written.as_ref(), view) } else { None }
+        };
+        let pending = view.members(unit).into_iter().filter(|name| view.pod(name).is_some_and(needs_place));
+        let pods = pending.filter_map(|name| waiting(ObjectKey::new(Kind::Pod, name), SCHEDULED));
+        let mut requests: Vec<Request> = pods.collect();
+        if let UnitRef::Group(_) = unit {
+            let key = unit.key();
+            if !holds(&key, GROUP_SCHEDULED, view) {
+                requests.extend(waiting(key.clone(), GROUP_SCHEDULED));
+            }
+            requests.extend(mismatch(&key, view, now));
         }
-        requests.extend(mismatch(&key, view, now));
+        requests
     }
-    requests
+
+    /// Forgets what was reported on an object that is deleted.
+    pub fn forget(&mut self, key: &ObjectKey) {
+        self.reported.forget(key);
+    }
 }
 
 /// Reports that a group is scheduled, once enough of its pods are known to be bound.
@@ -105,7 +118,7 @@ fn scheduled(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Option<Requ
     }
     let (reason, message) = ("Scheduled", "Scheduled: enough of its pods are bound".to_owned());
     let condition = ConditionUpdate { type_: GROUP_SCHEDULED, holds: true, reason, message, since: now };
-    update(key.clone(), condition, reason, view)
+    update(key.clone(), condition, view)
 }
 
 /// Reports whether a pod of the group has another priority than the group (docs/rules/kubernetes-groups.md#g20). Only a group that waits is
@@ -125,7 +138,7 @@ fn mismatch(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Option<Reque
         None => return None,
     };
     let holds = mismatching.is_some();
-    update(key.clone(), ConditionUpdate { type_: MISMATCH, holds, reason, message, since: now }, reason, view)
+    update(key.clone(), ConditionUpdate { type_: MISMATCH, holds, reason, message, since: now }, view)
 }
 
 /// Reports whether the group is refused the preemption priority that it asks for (docs/rules/kubernetes-groups.md#g16); a refusal is also
@@ -139,23 +152,33 @@ fn refused_priority(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Vec<
         (refused.is_some(), || ("Accepted", "the preemption priority of the group is allowed".to_owned()));
     let (reason, message) = refused.map_or_else(allowed, |refused| (refused.reason(), refused.to_string()));
     let condition = ConditionUpdate { type_: REFUSED_PRIORITY, holds, reason, message: message.clone(), since: now };
-    let Some(request) = update(key.clone(), condition, &message, view) else { return Vec::new() };
+    let written = written(key, REFUSED_PRIORITY, view);
+    if written.as_ref().is_some_and(|written| written.has_reason_of(&condition) && written.message == message) {
+        return Vec::new();
+    }
+    let Some(request) = write(key.clone(), condition, written.as_ref(), view) else { return Vec::new() };
     let event = || Request::event(key.clone(), None, EventReason::PreemptionPriorityRefused, message.clone());
     [request].into_iter().chain(holds.then(event)).collect()
 }
 
-/// The request that writes a condition, unless the object has a condition with the same status, reason and code already, or is not known
-/// any more.
-fn update(key: ObjectKey, condition: ConditionUpdate, code: &str, view: &ClusterView) -> Option<Request> {
+/// The request that writes a condition, unless the object has a condition with the same status and reason. Such a condition has the same
+/// message, except for details that do not matter.
+fn update(key: ObjectKey, condition: ConditionUpdate, view: &ClusterView) -> Option<Request> {
     let written = written(&key, condition.type_, view);
-    let ConditionUpdate { holds, reason, .. } = condition;
-    let is_same = |written: &Written<'_>| {
-        (written.holds, written.reason) == (holds, reason) && starts_with_code(written.message, code)
-    };
-    if written.as_ref().is_some_and(is_same) {
+    if written.as_ref().is_some_and(|written| written.has_reason_of(&condition)) {
         return None;
     }
-    let unchanged = written.filter(|written| written.holds == holds);
+    write(key, condition, written.as_ref(), view)
+}
+
+/// The request that writes a condition. The transition time stays if the status does.
+fn write(
+    key: ObjectKey,
+    condition: ConditionUpdate,
+    written: Option<&Written<'_>>,
+    view: &ClusterView,
+) -> Option<Request> {
+    let unchanged = written.filter(|written| written.holds == condition.holds);
     let since = unchanged.and_then(|written| written.since).unwrap_or(condition.since);
     let (kind, object) = (key.kind, view.target_as_known(&key)?);
     Some(Request::new(Action::SetCondition { kind, object, condition: ConditionUpdate { since, ..condition } }))
@@ -172,6 +195,12 @@ struct Written<'v> {
     reason: &'v str,
     message: &'v str,
     since: Option<Timestamp>,
+}
+
+impl Written<'_> {
+    fn has_reason_of(&self, condition: &ConditionUpdate) -> bool {
+        (self.holds, self.reason) == (condition.holds, condition.reason)
+    }
 }
 
 fn written<'v>(key: &ObjectKey, type_: &str, view: &'v ClusterView) -> Option<Written<'v>> {
@@ -219,12 +248,13 @@ mod tests {
         let unit = UnitRef::Pod(NamespacedName::new("default", "a"));
         view.seen(&Object::from(serde_json::from_value::<Pod>(pod).expect("a pod")));
         view.update_pod(&unit.key().name, Bugs::default());
+        let mut status = StatusUpdates::default();
         for (at, reason, why, written) in [
             (1, WaitReason::NoFeasiblePlan, "no node has room for it", true),
             (2, WaitReason::NoFeasiblePlan, "two nodes have no room for it", false),
             (3, WaitReason::Law("PreemptionPolicyNever"), "its preemptionPolicy is Never", true),
         ] {
-            let requests = report_waiting(&unit, (reason, why), &view, Timestamp(at));
+            let requests = status.report_waiting(&unit, (reason, why), &view, Timestamp(at));
             assert_eq!(!requests.is_empty(), written, "{reason}: {why}");
             for Request { action, .. } in requests {
                 let Action::SetCondition { condition, .. } = &action else { panic!("{action:?}") };

@@ -78,12 +78,6 @@ impl fmt::Display for WaitReason {
     }
 }
 
-/// Whether the message of a condition starts with this code, alone or followed by `: `. The scheduler rewrites a condition only when the
-/// code changes.
-pub(crate) fn starts_with_code(message: &str, code: &str) -> bool {
-    message.strip_prefix(code).is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -111,13 +105,5 @@ mod tests {
     fn every_reason_has_a_name_of_its_own() {
         let names: BTreeSet<&str> = ALL.into_iter().map(WaitReason::as_str).collect();
         assert_eq!(names.len(), ALL.len());
-    }
-
-    #[test]
-    fn a_message_starts_with_a_code_only_as_a_whole_word() {
-        assert!(starts_with_code("NoFeasiblePlan: no node has room for it", "NoFeasiblePlan"));
-        assert!(starts_with_code("NoFeasiblePlan", "NoFeasiblePlan"));
-        assert!(!starts_with_code("NoPlanet: far away", "NoFeasiblePlan"));
-        assert!(!starts_with_code("Never: NoFeasiblePlan: x", "NoFeasiblePlan"));
     }
 }

@@ -124,7 +124,8 @@ fn admits(steps: &[Step]) -> Vec<&str> {
 #[test]
 fn a_preempted_workload_is_excluded_from_the_cycle_while_its_preemptor_is_pending() {
     let preempted = "{conditions: [\
-        {type: Preempted, status: 'True', reason: a, message: 'preempted for workload default/high: InClusterQueue', \
+        {type: Preempted, status: 'True', reason: a, message: a, lastTransitionTime: '2026-01-01T00:59:50Z'}, \
+        {type: reprieve.dev/PreemptedFor, status: 'True', reason: a, message: default/high, \
          lastTransitionTime: '2026-01-01T00:59:50Z'}, \
         {type: Requeued, status: 'True', reason: a, message: a, lastTransitionTime: '2026-01-01T00:59:50Z'}]}";
     let text = [
@@ -194,13 +195,13 @@ fn pending_workloads_are_listed_by_queue_and_reason() {
         &format!("{CLUSTER}{}{waiting}", workload("runs", "team", 0, 1, &admitted(1))),
         PlacementMode::QuotaOnly,
     );
-    steps(&mut scheduler, NOW);
+    let written = refusals(steps(&mut scheduler, NOW));
     let mut reasons: Vec<_> = scheduler.waiting_by_queue().map(|(queue, reason)| (queue, reason.as_str())).collect();
     reasons.sort();
     let in_flight = [("nowhere".to_owned(), "ActionInFlight"), ("team".to_owned(), "ActionInFlight")];
     assert_eq!(reasons, in_flight, "their conditions are being written");
-    let large = workload("large", "team", 1, 5, &refused("NoFeasiblePlan"));
-    let strange = workload("strange", "nowhere", 1, 1, &refused("InvalidObject"));
+    let large = workload("large", "team", 1, 5, &refused(&written["large"]));
+    let strange = workload("strange", "nowhere", 1, 1, &refused(&written["strange"]));
     let mut scheduler = synced(&format!("{CLUSTER}{large}{strange}"), PlacementMode::QuotaOnly);
     steps(&mut scheduler, NOW);
     let mut reasons: Vec<_> = scheduler.waiting_by_queue().map(|(queue, reason)| (queue, reason.as_str())).collect();
@@ -208,28 +209,32 @@ fn pending_workloads_are_listed_by_queue_and_reason() {
     assert_eq!(reasons, [("nowhere".to_owned(), "InvalidObject"), ("team".to_owned(), "NoFeasiblePlan")]);
 }
 
-fn refused(code: &str) -> String {
+fn refused(message: &str) -> String {
     format!(
-        "{{conditions: [{{type: QuotaReserved, status: 'False', reason: Pending, message: '{code}: a', \
+        "{{conditions: [{{type: QuotaReserved, status: 'False', reason: Pending, message: {message:?}, \
          lastTransitionTime: '2026-01-01T00:00:00Z'}}]}}"
     )
 }
 
+/// The messages that the steps write on workloads without quota, by workload.
+fn refusals(steps: Vec<Step>) -> BTreeMap<String, String> {
+    let actions = steps.into_iter().flat_map(|step| step.actions);
+    let messages = actions.filter_map(|(_, action)| match action {
+        Action::SetQuotaPending { workload, message } => Some((workload.name.name, message)),
+        _ => None,
+    });
+    messages.collect()
+}
+
 #[test]
 fn the_condition_of_a_workload_is_rewritten_when_the_reason_changes() {
-    let written = |code: &str| {
-        let text = format!("{CLUSTER}{}", workload("large", "team", 1, 5, &refused(code)));
-        let steps = steps(&mut synced(&text, PlacementMode::QuotaOnly), NOW);
-        let actions = steps.into_iter().flat_map(|step| step.actions);
-        let messages = actions.filter_map(|(_, action)| match action {
-            Action::SetQuotaPending { message, .. } => Some(message),
-            _ => None,
-        });
-        messages.collect::<Vec<String>>()
+    let written = |message: &str| {
+        let text = format!("{CLUSTER}{}", workload("large", "team", 1, 5, &refused(message)));
+        refusals(steps(&mut synced(&text, PlacementMode::QuotaOnly), NOW)).remove("large")
     };
-    assert_eq!(written("NoFeasiblePlan"), [""; 0]);
-    let rewritten = written("QueueLimit");
-    assert!(matches!(rewritten.as_slice(), [message] if message.starts_with("NoFeasiblePlan: ")), "{rewritten:?}");
+    let enough = "NoFeasiblePlan: no set of victims that the policy allows is enough";
+    assert_eq!(written("QueueLimit: a").as_deref(), Some(enough));
+    assert_eq!(written(enough), None, "a restarted scheduler does not write it again");
 }
 
 #[cfg(feature = "deliberate-bugs")]

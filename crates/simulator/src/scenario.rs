@@ -111,6 +111,7 @@ struct ScenarioQueue {
 }
 
 /// A template for jobs, and their arrivals.
+// Fields: those of the scenario file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct JobSpec {

@@ -11,6 +11,7 @@ const MICROS_PER_HOUR: f64 = 3_600_000_000.0;
 const MICROS_PER_SECOND: f64 = 1_000_000.0;
 
 /// The figures of a run under one policy.
+// Fields: one for each figure of the JSON output.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {

@@ -16,11 +16,11 @@ use reprieve_report::unit_ref::UnitRef;
 use super::Admission;
 use crate::action::{Action, EventReason, Target};
 use crate::action_log::Request;
-use crate::effects::preemptor_recorded_on;
+use crate::effects::{preemptor_recorded_on, stored_message};
 use crate::queue::{PendingQueue, STARVATION_SECONDS, WaitState};
 use crate::step::StepOutcome;
 use crate::view::ClusterView;
-use crate::wait_reason::{WaitReason, starts_with_code};
+use crate::wait_reason::WaitReason;
 
 /// The decision of a cycle about one workload.
 pub(crate) enum HeadResult {
@@ -88,11 +88,29 @@ impl Admission {
     }
 
     /// Reports on invalid workloads that they have no quota.
-    pub fn report_invalid(&self, entrants: &Entrants, view: &ClusterView) -> Vec<Request> {
+    pub fn report_invalid(&mut self, entrants: &Entrants, view: &ClusterView) -> Vec<Request> {
         let report = |(unit, error): &(UnitRef, String)| {
-            refuse(unit, view.target(&unit.key())?, (WaitReason::InvalidObject, error), view)
+            self.refuse(unit, view.target(&unit.key())?, (WaitReason::InvalidObject, error), view)
         };
         entrants.invalid.iter().filter_map(report).collect()
+    }
+
+    /// Reports on a workload why it has no quota, unless its condition shows that reason already.
+    fn refuse(
+        &mut self,
+        unit: &UnitRef,
+        workload: Target,
+        (reason, why): (WaitReason, &str),
+        view: &ClusterView,
+    ) -> Option<Request> {
+        let (key, full) = (unit.key(), format!("{reason}: {why}"));
+        let message = stored_message(&full);
+        let Some(Object::KueueWorkload(known)) = view.live.get(&key) else { return None };
+        let conditions = known.status.iter().flat_map(|status| &status.conditions);
+        let quota = conditions.into_iter().find(|condition| condition.type_ == "QuotaReserved");
+        let shown = quota.filter(|condition| condition.status == "False").map(|condition| condition.message.as_str());
+        let is_new = self.reported.is_new(&key, shown, reason, message);
+        is_new.then(|| Request::of(unit, Action::SetQuotaPending { workload, message: message.to_owned() }))
     }
 
     /// The workloads that must wait, each with the end of the wait: those that were preempted within the last [`STARVATION_SECONDS`] while their
@@ -149,12 +167,12 @@ impl Admission {
             }
             HeadResult::Preempt { victims, plan } => evict(unit, victims, &plan, view, queue),
             HeadResult::Wait { reason, why, until, for_all } => {
-                let mut requests: Vec<Request> = refuse(unit, target, (reason, &why), view).into_iter().collect();
+                let mut requests: Vec<Request> = self.refuse(unit, target, (reason, &why), view).into_iter().collect();
                 wait_for_quota(unit, reason, until, queue);
                 let others = if for_all { self.lines.take_unreported(&key.name) } else { BTreeSet::new() };
                 for other in others.into_iter().map(UnitRef::Workload).filter(|other| other != unit) {
                     match view.target(&other.key()) {
-                        Some(target) => requests.extend(refuse(&other, target, (reason, &why), view)),
+                        Some(target) => requests.extend(self.refuse(&other, target, (reason, &why), view)),
                         None => self.lines.put(&other.key().name),
                     }
                 }
@@ -215,12 +233,6 @@ fn named_head(head: &CycleEntry, view: &ClusterView) -> HeadResult {
     HeadResult::Wait { reason, why, until, for_all }
 }
 
-/// Reports on a workload why it has no quota, unless its condition shows that already.
-fn refuse(unit: &UnitRef, workload: Target, (reason, why): (WaitReason, &str), view: &ClusterView) -> Option<Request> {
-    let message = format!("{reason}: {why}");
-    (!was_refused(&unit.key(), reason, view)).then(|| Request::of(unit, Action::SetQuotaPending { workload, message }))
-}
-
 /// Evicts the workloads of a plan that were not evicted yet.
 fn evict(
     unit: &UnitRef,
@@ -260,14 +272,6 @@ fn is_evicted(workload: &NamespacedName, view: &ClusterView) -> bool {
     let loaded = view.loaded();
     let id = loaded.names.workload_id(workload);
     id.and_then(|id| loaded.snapshot.workload(id).admission.as_ref()).is_none_or(|admission| admission.evicted)
-}
-
-/// Whether the condition of the workload shows this reason for having no quota.
-fn was_refused(key: &ObjectKey, reason: WaitReason, view: &ClusterView) -> bool {
-    let Some(Object::KueueWorkload(workload)) = view.live.get(key) else { return true };
-    let conditions = workload.status.iter().flat_map(|status| &status.conditions);
-    let quota = conditions.into_iter().find(|condition| condition.type_ == "QuotaReserved");
-    quota.is_some_and(|condition| condition.status == "False" && starts_with_code(&condition.message, reason.as_str()))
 }
 
 fn is_workload(unit: &UnitRef) -> bool {

@@ -94,6 +94,8 @@ impl Scheduler {
             return;
         }
         self.view.deleted(key);
+        self.status.forget(key);
+        self.admission.forget(key);
         match key.kind {
             Kind::Pod => self.update_view(&key.name, now),
             Kind::KueueWorkload | Kind::Job => self.update_workload_or_job(key, now),

@@ -80,7 +80,8 @@ impl Scheduler {
             self.queue_step(entry, now);
         }
         self.deciding = None;
-        self.send_all(self.admission.report_invalid(&entrants, &self.view), now);
+        let refusals = self.admission.report_invalid(&entrants, &self.view);
+        self.send_all(refusals, now);
     }
 
     fn explain(&mut self, id: WorkloadId, unit: UnitRef, head: HeadResult, now: Timestamp) -> CycleHead {
