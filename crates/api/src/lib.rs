@@ -37,5 +37,5 @@ pub use membership::{group_of, member_group};
 pub use meta::NamespacedName;
 pub use object_set::ObjectSet;
 pub use pod::{Container, Pod, PodSpec, PodStatus};
-pub use source::{InputError, ObjectRef, Source, Sourced};
+pub use source::{InputError, ObjectRef, ProblemCode, Source, Sourced};
 pub use test_file::{OutcomeName, PreemptorRef, Profile, TestSpec, VictimRef};

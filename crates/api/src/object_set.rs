@@ -1,6 +1,6 @@
 //! The input of a decision: a list of objects for each kind. The code is generated from the table in [`crate::kinds`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, LimitRange, Namespace, Node};
@@ -9,12 +9,23 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 
-use crate::kinds::kind_table;
+use crate::kinds::{OfKind, Scope, kind_table};
 use crate::koordinator::{ElasticQuota, KoordinatorPodGroup};
 use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor, WorkloadPriorityClass};
 use crate::source::UnknownField;
 use crate::workload::Workload;
-use crate::{Kind, Object, Pod, Source, Sourced};
+use crate::{InputError, Kind, NamespacedName, Object, ObjectKey, Pod, Source, Sourced};
+
+/// An object of which only the identity can be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unreadable {
+    /// The object.
+    pub object: ObjectKey,
+    /// The node, if the object is a bound pod.
+    pub node: Option<String>,
+    /// Why it cannot be read.
+    pub error: InputError,
+}
 
 macro_rules! object_set {
     (
@@ -30,6 +41,8 @@ macro_rules! object_set {
             pub skipped: BTreeMap<String, usize>,
             /// Unknown fields of objects that may be a preemptor.
             pub unknown_fields: Vec<UnknownField>,
+            /// The objects that do not have the form of their kind.
+            pub unreadable: Vec<Unreadable>,
         }
 
         impl ObjectSet {
@@ -40,6 +53,7 @@ macro_rules! object_set {
                     *self.skipped.entry(kind).or_default() += count;
                 }
                 self.unknown_fields.extend(other.unknown_fields);
+                self.unreadable.extend(other.unreadable);
             }
 
             /// Adds an object. Objects of kinds that only a scheduler reads are ignored.
@@ -64,6 +78,14 @@ macro_rules! object_set {
                 })+
             }
 
+            /// Returns each object for which an earlier one in the input has the same kind and name: its key, its position, and that of
+            /// the earlier one.
+            pub fn duplicates(&self) -> Vec<(ObjectKey, Source, Source)> {
+                let mut found = Vec::new();
+                $(add_duplicates(&self.$list, &mut found);)+
+                found
+            }
+
             /// Returns the number of objects.
             pub fn len(&self) -> usize {
                 0 $(+ self.$list.len())+
@@ -85,6 +107,27 @@ impl ObjectSet {
     /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+fn add_duplicates<T: OfKind>(objects: &[Sourced<T>], found: &mut Vec<(ObjectKey, Source, Source)>) {
+    let mut first: BTreeMap<NamespacedName, &Source> = BTreeMap::new();
+    let name = |object: &Sourced<T>| match T::KIND.resource().scope {
+        Scope::Namespaced => object.name(),
+        Scope::Cluster => NamespacedName::new("", &object.name().name),
+    };
+    for object in objects {
+        let known = first.entry(name(object)).or_insert(&object.source);
+        *known = (*known).min(&object.source);
+    }
+    let mut seen = BTreeSet::new();
+    for object in objects {
+        let first = first.get(&name(object)).copied().filter(|first| **first != object.source);
+        // Objects that a program made share one position.
+        let is_second = !seen.insert(name(object));
+        if let Some(first) = first.or(is_second.then_some(&object.source)) {
+            found.push((ObjectKey::new(T::KIND, object.name()), object.source.clone(), first.clone()));
+        }
     }
 }
 

@@ -2,14 +2,17 @@
 
 use std::cmp::Ordering;
 
+/// The largest amount: 2^53 whole units, or thousandths of cpu. The sum of many such amounts is still far below 2^63.
+pub const MAX_AMOUNT: i64 = 1 << 53;
+
 /// Why a text is not a valid quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
     /// The text has not the syntax of a quantity.
     #[error("is not a quantity; write a number with an optional suffix, such as 500m, 2, 1.5 or 4Gi")]
     Syntax,
-    /// The quantity exceeds 2^63-1.
-    #[error("is too large; write at most 2^63-1")]
+    /// The quantity exceeds [`MAX_AMOUNT`].
+    #[error("is too large; write at most 2^53")]
     Overflow,
     /// The quantity is negative.
     #[error("is negative; write 0 or more")]
@@ -53,12 +56,17 @@ pub fn round_to_milli(nano: i128) -> i128 {
 
 /// Returns whole units, rounded up as in Kubernetes.
 pub fn nano_to_units(nano: i128) -> Result<i64, QuantityError> {
-    i64::try_from(rounded_up(nano, 1_000_000_000)).map_err(|_| QuantityError::Overflow)
+    bounded(rounded_up(nano, 1_000_000_000))
 }
 
 /// Returns thousandths (the unit for cpu), rounded up as in Kubernetes.
 pub fn nano_to_milli(nano: i128) -> Result<i64, QuantityError> {
-    i64::try_from(rounded_up(nano, 1_000_000)).map_err(|_| QuantityError::Overflow)
+    bounded(rounded_up(nano, 1_000_000))
+}
+
+fn bounded(amount: i128) -> Result<i64, QuantityError> {
+    let amount = i64::try_from(amount).map_err(|_| QuantityError::Overflow)?;
+    if amount > MAX_AMOUNT { Err(QuantityError::Overflow) } else { Ok(amount) }
 }
 
 /// Formats an amount: cpu in cores or milli-CPU, bytes with the largest exact binary suffix, other resources as a number.
@@ -169,7 +177,7 @@ mod tests {
             ("25e-1", 3, 2_500),
             ("1e-400", 1, 1),
             ("000000000000000000000000000000000000000000007", 7, 7_000),
-            ("9223372036854775807", i64::MAX, 0),
+            ("9007199254740992", MAX_AMOUNT, 0),
             ("-0", 0, 0),
         ] {
             let value = parse_nano(text).expect(text);
@@ -203,6 +211,10 @@ mod tests {
             assert_eq!(parse_nano(text), Err(QuantityError::Syntax), "{text}");
         }
         for text in [
+            "9007199254740993",
+            "5Ei",
+            "4611686018427387905",
+            "9223372036854775807",
             "9223372036854775808",
             "12E",
             "8Ei",
@@ -212,7 +224,7 @@ mod tests {
         ] {
             assert_eq!(parse_nano(text), Err(QuantityError::Overflow), "{text}");
         }
-        assert_eq!(nano_to_milli(parse_nano("9223372036854775807").unwrap()), Err(QuantityError::Overflow));
+        assert_eq!(nano_to_milli(parse_nano("9007199254740992").unwrap()), Err(QuantityError::Overflow));
         assert_eq!(parse_nano("-1"), Err(QuantityError::Negative));
     }
 }

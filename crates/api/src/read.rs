@@ -12,10 +12,11 @@ use crate::decode::{DecodeError, decode, decode_as_kubectl};
 use crate::fields::unknown_fields;
 use crate::kinds::{Scope, kind_table};
 use crate::membership::name_group_of;
+use crate::object_set::Unreadable;
 use crate::test_file::PreemptionTest;
 use crate::tree::{Counter, NodeSeed};
 use crate::volumes::Volumes;
-use crate::{InputError, Kind, ObjectRef, ObjectSet, Source, Sourced};
+use crate::{InputError, Kind, NamespacedName, ObjectKey, ObjectRef, ObjectSet, ProblemCode, Source, Sourced};
 
 /// A longer line is refused before it is parsed, because no object of Kubernetes has one.
 const MAX_LINE_BYTES: usize = 64 << 20;
@@ -404,7 +405,12 @@ fn accept(mut value: Value, source: &Source, read: &mut ReadState<'_>) -> Result
         Kind::PodGroup => value["apiVersion"] = "scheduling.k8s.io/v1beta1".into(), // the fields are the same in every version
         _ => {}
     }
-    store(objects, of_table, &value, source)
+    store(objects, of_table, &value, source)?;
+    // A submitted object is a preemptor or a part of one.
+    match objects.unreadable.last().filter(|_| read.submitted) {
+        Some(unreadable) => Err(unreadable.error.clone()),
+        None => Ok(()),
+    }
 }
 
 macro_rules! store {
@@ -415,7 +421,10 @@ macro_rules! store {
         /// Decodes an object and adds it to the list of its kind.
         fn store(objects: &mut ObjectSet, kind: Kind, value: &Value, source: &Source) -> Result<(), InputError> {
             match kind {
-                $(Kind::$kind => objects.$list.push(sourced(value, source)?),)+
+                $(Kind::$kind => match sourced(value, source) {
+                    Ok(object) => objects.$list.push(object),
+                    Err(error) => objects.unreadable.push(unreadable(kind, value, error)?),
+                },)+
                 $(Kind::$live => {})+
             }
             Ok(())
@@ -423,6 +432,17 @@ macro_rules! store {
     };
 }
 kind_table!(store);
+
+/// Returns the identity of an object that cannot be decoded, or the error if the object has no name.
+fn unreadable(kind: Kind, value: &Value, error: InputError) -> Result<Unreadable, InputError> {
+    let text = |path: &str| value.pointer(path).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let Some(name) = text("/metadata/name") else { return Err(error) };
+    let name = NamespacedName::new(text("/metadata/namespace").unwrap_or("default"), name);
+    let is_finished = matches!(text("/status/phase"), Some("Succeeded" | "Failed"));
+    let node = text("/spec/nodeName").filter(|_| kind == Kind::Pod && !is_finished);
+    let error = error.code(ProblemCode::Undecodable);
+    Ok(Unreadable { object: ObjectKey::new(kind, name), node: node.map(str::to_owned), error })
+}
 
 /// Returns the group of an API version: `batch` for `batch/v1`, empty for `v1`.
 fn group_of_version(api_version: &str) -> &str {

@@ -98,12 +98,60 @@ pub struct InputError {
     pub field: Option<String>,
     /// The problem and what to do.
     pub problem: String,
+    /// The class of the problem.
+    pub code: ProblemCode,
+}
+
+/// The class of a problem: a small set of names, for metrics and programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ProblemCode {
+    /// The value of a field is not valid.
+    InvalidValue,
+    /// An amount is larger than [`crate::quantity::MAX_AMOUNT`].
+    TooLarge,
+    /// The object does not have the form of its kind.
+    Undecodable,
+    /// The object refers to an object that does not exist.
+    MissingReference,
+    /// The pod is bound to a node that does not exist.
+    MissingNode,
+    /// The object refers to an object that is set aside itself.
+    BrokenReference,
+    /// The object is an ancestor of itself.
+    Cycle,
+    /// The object contradicts another one.
+    Conflict,
+    /// Processing the object failed because of a fault of this program.
+    InternalError,
+}
+
+impl ProblemCode {
+    /// Returns the name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidValue => "InvalidValue",
+            Self::TooLarge => "TooLarge",
+            Self::Undecodable => "Undecodable",
+            Self::MissingReference => "MissingReference",
+            Self::MissingNode => "MissingNode",
+            Self::BrokenReference => "BrokenReference",
+            Self::Cycle => "Cycle",
+            Self::Conflict => "Conflict",
+            Self::InternalError => "InternalError",
+        }
+    }
 }
 
 impl InputError {
     /// Returns an error without position, object and field.
     pub fn new(problem: impl Into<String>) -> Self {
-        Self { source: None, object: None, field: None, problem: problem.into() }
+        Self { source: None, object: None, field: None, problem: problem.into(), code: ProblemCode::InvalidValue }
+    }
+
+    /// Sets the class of the problem.
+    pub fn code(mut self, code: ProblemCode) -> Self {
+        self.code = code;
+        self
     }
 
     /// Sets the position.

@@ -9,7 +9,6 @@ use reprieve_api::{InputError, ObjectSet, PreemptorRef, Source, TestSpec};
 use reprieve_cluster::client::Cluster;
 use reprieve_engine::Policy;
 use reprieve_engine::policy::kueue::PlacementMode;
-use reprieve_loader::build::OnInvalid;
 
 use crate::input::{self, Error, Input};
 
@@ -63,11 +62,6 @@ impl QuestionArgs {
             anstream::eprintln!("warning: {warning}");
         }
         Ok(Input { objects, test: None })
-    }
-
-    /// Invalid objects are errors in files and warnings in a live cluster.
-    pub fn strictness(&self) -> OnInvalid {
-        if self.filename.is_empty() { OnInvalid::Quarantine } else { OnInvalid::RejectExceptMissingNode }
     }
 
     /// Refuses files without the objects that the policy needs (any policy, if none is given), and warns about others that are missing. A

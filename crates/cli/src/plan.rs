@@ -9,7 +9,7 @@ use reprieve_api::source::UnknownField;
 use reprieve_api::{InputError, NamespacedName, ObjectSet, OutcomeName, Profile, TestSpec, VictimRef, fields};
 use reprieve_engine::laws::Law;
 use reprieve_engine::{Outcome, Policy};
-use reprieve_loader::build::load_as;
+use reprieve_loader::build::{OnInvalid, load_as};
 use reprieve_loader::policy::{DEFAULT_NOW, policy};
 use reprieve_loader::submit::submit;
 use reprieve_loader::time::parse_time;
@@ -96,7 +96,7 @@ pub fn run(args: &PlanArgs) -> Result<u8, Error> {
     let (policy, scheduler_name) = (policy(&spec.profile).map_err(&blame)?, spec.profile.scheduler_name.as_deref());
     warnings.extend(fields::warnings_about(&spec.preemptor, &objects, matches!(policy, Policy::Koordinator(_))));
     warnings.extend(args.asking.check(&objects, recorded.as_ref(), Some(&policy))?);
-    let mut loaded = load_as(&objects, args.asking.strictness(), &policy, scheduler_name)?;
+    let mut loaded = load_as(&objects, OnInvalid::Quarantine, &policy, scheduler_name)?;
     let question = Question::new(&spec, &loaded).map_err(blame)?;
     let mut report = decide_and_report(&question, &mut loaded);
     report.warnings.extend(warnings);
@@ -204,7 +204,7 @@ fn cycle(
     let now = parse_time(args.asking.clock(recorded).as_deref().unwrap_or(DEFAULT_NOW));
     let now = now.map_err(|error| blame(error.field("spec.now")))?;
     let missing = args.asking.check(objects, recorded, Some(&policy))?;
-    let loaded = load_as(objects, args.asking.strictness(), &policy, profile.scheduler_name.as_deref())?;
+    let loaded = load_as(objects, OnInvalid::Quarantine, &policy, profile.scheduler_name.as_deref())?;
     let mut report = cycle_report(&loaded, &kueue, timestamp(now));
     let heads: BTreeSet<&str> = report.heads.iter().map(|head| head.workload.as_str()).collect();
     let of_heads = |unknown: &&UnknownField| unknown.kind == "Workload" && heads.contains(&*unknown.name.to_string());
@@ -241,7 +241,7 @@ fn hint(args: &PlanArgs, objects: &ObjectSet, spec: &TestSpec) -> Option<String>
     let can_decide = |set: &Vec<Requirement>| {
         let mut objects = objects.clone();
         assume(&mut objects, set);
-        let loaded = load_as(&objects, args.asking.strictness(), &policy, spec.profile.scheduler_name.as_deref());
+        let loaded = load_as(&objects, OnInvalid::Quarantine, &policy, spec.profile.scheduler_name.as_deref());
         loaded.is_ok_and(|mut loaded| {
             let outcome = Question::new(spec, &loaded).map(|question| question.decide(&mut loaded));
             !matches!(outcome, Err(_) | Ok(Outcome::Unschedulable(Some(Law::Unsupported { .. }))))

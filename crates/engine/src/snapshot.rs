@@ -92,6 +92,8 @@ pub struct Pod {
     pub toleration: Option<Toleration>,
     /// Whether its namespace is protected.
     pub protected: bool,
+    /// Whether a part of the bound pod cannot be read, so that the laws cannot judge it.
+    pub set_aside: bool,
     /// Whether its priority class opted out of preemption.
     pub opted_out: bool,
     /// The pod's own opt-out, which only policy YuniKorn reads.

@@ -24,6 +24,8 @@ pub struct Workload {
     pub invalid: bool,
     /// Whether its namespace is protected.
     pub protected: bool,
+    /// Whether a part of the admitted workload cannot be read, so that the laws cannot judge it.
+    pub set_aside: bool,
     /// The creation time.
     pub created: Timestamp,
     /// Whether it is active; a deactivated workload requests no quota.

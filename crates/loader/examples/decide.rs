@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         document.read(&mut objects)?;
     }
     let policy = Policy::Kubernetes(Kubernetes::default());
-    let mut loaded = load_for(&objects, OnInvalid::RejectExceptMissingNode, &policy)?;
+    let mut loaded = load_for(&objects, OnInvalid::Quarantine, &policy)?;
     let urgent = PreemptorRef { kind: "Pod".into(), namespace: "default".into(), name: "urgent".into() };
     let urgent = preemptor(&urgent, "Kubernetes", &loaded)?;
     let now = timestamp(parse_time("2026-01-01T01:00:00Z")?);

@@ -10,11 +10,12 @@ use reprieve_engine::snapshot::{Cluster, Group, Job, Node, Pod, Snapshot, Topolo
 use reprieve_engine::workloads::QuotaRules;
 use reprieve_engine::{ApplicationId, JobId, NodeId, PodId, Policy, WorkloadId};
 
-use crate::membership;
+use crate::builder::NodeDraft;
 use crate::names::{Numbered, QueueNames};
-use crate::quota::kueue_tables;
-use crate::{Amounts, Names, SnapshotBuilder, by_name, nth_rank, requests};
-use reprieve_api::{InputError, NamespacedName, ObjectSet, Sourced};
+use crate::quarantine::{self, Quarantine, Quarantined, key_of};
+use crate::quota::{BrokenForKueue, kueue_tables};
+use crate::{Amounts, Names, SnapshotBuilder, by_name, membership, nth_rank, requests};
+use reprieve_api::{InputError, NamespacedName, ObjectSet};
 
 /// A snapshot with the names of its objects.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub struct Loaded {
     pub names: Names,
     /// Problems of the input that do not prevent a decision.
     pub warnings: Vec<String>,
+    /// The objects that are set aside, in the order of kinds, names and fields.
+    pub quarantined: Vec<Quarantined>,
     /// The bound pods of admitted workloads under policy Kueue with `placement: QuotaOnly`. Decisions do not read them; only the report
     /// of violated disruption budgets does. [`crate::cache`] leaves the map empty.
     pub workload_pods: BTreeMap<WorkloadId, Vec<PodId>>,
@@ -51,7 +54,16 @@ pub fn load_as(
     policy: &Policy,
     scheduler_name: Option<&str>,
 ) -> Result<Loaded, InputError> {
-    let (mut loaded, _) = build_for(objects, on_invalid, policy, scheduler_name)?;
+    let mut quarantine = Quarantine::new(policy);
+    quarantine.add_duplicates(objects);
+    let (mut loaded, _) = build(objects, policy, scheduler_name, quarantine);
+    if on_invalid == OnInvalid::Reject
+        && let Some(first) = loaded.quarantined.first()
+    {
+        let cause = quarantine::root_cause(&loaded.quarantined, &first.object);
+        return Err(cause.unwrap_or(first).error.clone());
+    }
+    loaded.warnings.extend(quarantine::warnings(&loaded.quarantined));
     if let Policy::Kueue(kueue) = policy
         && kueue.placement == PlacementMode::QuotaOnly
         && !loaded.snapshot.budgets().is_empty()
@@ -61,34 +73,46 @@ pub fn load_as(
     Ok(loaded)
 }
 
-/// Builds the snapshot and returns the builder, with which the caller can convert more objects later.
-pub fn build_for(
+/// Builds the snapshot from the objects that can be read, and returns the builder, with which the caller can convert more objects later.
+/// Building never fails: an object that cannot be read is set aside, and so is what refers to it.
+pub fn build_for(objects: &ObjectSet, policy: &Policy, scheduler_name: Option<&str>) -> (Loaded, SnapshotBuilder) {
+    build(objects, policy, scheduler_name, Quarantine::new(policy))
+}
+
+fn build(
     objects: &ObjectSet,
-    on_invalid: OnInvalid,
     policy: &Policy,
     scheduler_name: Option<&str>,
-) -> Result<(Loaded, SnapshotBuilder), InputError> {
+    mut quarantine: Quarantine,
+) -> (Loaded, SnapshotBuilder) {
     let joint = matches!(policy, Policy::Kueue(kueue) if kueue.placement == PlacementMode::Joint);
     // 1. Objects to which pods refer: classes, namespaces, groups, jobs and queues.
-    let (mut builder, named_groups) = SnapshotBuilder::new(objects, policy, scheduler_name)?;
-    // 2. The names of the nodes and their allocatable resources.
-    let named_nodes = by_name::<String, _>(&objects.nodes)?;
-    builder.nodes = named_nodes.keys().cloned().enumerate().map(|(index, name)| (name, NodeId::new(index))).collect();
-    let allocatable = allocatables(&named_nodes)?;
+    let (mut builder, named_groups) = SnapshotBuilder::new(objects, policy, scheduler_name, &mut quarantine);
+    builder.add_unreadable(objects, &mut quarantine);
+    // 2. The nodes that can be read.
+    let drafts = node_drafts(objects, &mut builder, &mut quarantine);
+    builder.block_nodes_of_unreadable(objects);
     // 3. The pods. Under `placement: Joint` also the pods that pending workloads will have.
-    let mut pods = builder.pods(objects, on_invalid)?;
-    let membership =
-        if joint { builder.add_synthetic_pods(objects, &allocatable, &mut pods)? } else { BTreeMap::new() };
+    let mut pods = builder.pods(objects, &mut quarantine);
+    let mut broken = BrokenForKueue::default();
+    let membership = if joint {
+        let slots = drafts.iter().filter_map(|node| node.allocatable.get("pods"));
+        let slots = slots.fold(0_i64, |sum, pods| sum.saturating_add(*pods));
+        builder.add_synthetic_pods(objects, slots, &mut pods, &mut broken.workloads, &mut quarantine)
+    } else {
+        BTreeMap::new()
+    };
     // 4. Groups, flavors and nodes, now that all labels that pods, groups and flavors read are known.
     let groups = builder.groups_with_topologies(named_groups);
-    let flavors = if joint { builder.flavors(objects, &named_nodes)? } else { Vec::new() };
-    let nodes = builder.nodes(&named_nodes, &allocatable)?;
-    let (topologies, domains) = builder.topologies(&objects.nodes);
+    let flavors =
+        if joint { builder.flavors(objects, &drafts, &mut broken.flavors, &mut quarantine) } else { Vec::new() };
+    let (topologies, domains) = builder.topologies(&drafts);
+    let nodes = builder.nodes(drafts);
     // 5. The tables of the engine without queues and budgets.
     let mut cluster = tables(&builder, nodes, &pods, groups, topologies);
-    refuse_overflow(&cluster, builder.interners.resources.names())?;
     // 6. Queues, and the workloads in them.
-    let kueue = kueue_tables(objects, builder.obstacles.schedulers.name(), joint, &mut builder.interners.texts)?;
+    let places = (builder.obstacles.schedulers.name(), joint);
+    let kueue = kueue_tables(objects, places, &broken, &mut builder.interners.texts, &mut quarantine);
     let (queues, warnings) = builder.queues.fill(&mut cluster, builder.interners.resources.names(), kueue);
     if matches!(policy, Policy::Kueue(_)) {
         builder.warnings.extend(warnings);
@@ -96,13 +120,42 @@ pub fn build_for(
     cluster.quota_rules.flavors = flavors;
     membership::assign_pods(&mut cluster.workloads, &queues.workloads.names, &membership, &pods);
     // 7. Disruption budgets.
-    builder.add_budgets(objects, &mut cluster, &pods)?;
-    // 8. The names of all ids.
+    builder.add_budgets(objects, &mut cluster, &pods, &mut quarantine);
+    // 8. Nodes whose room is not known.
+    builder.allocatable = cluster.nodes.iter().map(|node| node.allocatable.clone()).collect();
+    for &node in builder.blocked.keys() {
+        cluster.nodes[node.index()].allocatable = builder.offered(node);
+    }
+    // 9. The names of all ids.
     let names = names(&builder, pods, queues, domains);
     builder.shapes.new.clear();
     let warnings = std::mem::take(&mut builder.warnings);
-    let snapshot = Snapshot::new(cluster);
-    Ok((Loaded { snapshot, names, warnings, workload_pods: BTreeMap::new() }, builder))
+    let (snapshot, quarantined) = (Snapshot::new(cluster), quarantine.into_list());
+    (Loaded { snapshot, names, warnings, quarantined, workload_pods: BTreeMap::new() }, builder)
+}
+
+/// Reads the nodes, in the order of their names, and gives them ids. A node that cannot be read is set aside.
+fn node_drafts<'o>(
+    objects: &'o ObjectSet,
+    builder: &mut SnapshotBuilder,
+    quarantine: &mut Quarantine,
+) -> Vec<NodeDraft<'o>> {
+    let mut drafts = Vec::new();
+    for (name, sourced) in by_name::<String, _>(&objects.nodes) {
+        let object = &*sourced.object;
+        let taints = object.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+        let taints: Result<Vec<_>, _> = taints.map(|taint| builder.interners.taint(taint)).collect();
+        match taints.and_then(|_| allocatable(object)) {
+            Ok(allocatable) => drafts.push(NodeDraft { name, object, allocatable }),
+            Err(error) => {
+                quarantine.add(key_of(sourced), Some(&sourced.source), error);
+                builder.broken.nodes.insert(name, key_of(sourced));
+            }
+        }
+    }
+    let numbered = drafts.iter().enumerate().map(|(index, node)| (node.name.clone(), NodeId::new(index)));
+    builder.nodes = numbered.collect();
+    drafts
 }
 
 /// Returns the tables of the engine without queues, workloads and budgets.
@@ -168,22 +221,6 @@ fn names(
     }
 }
 
-/// The engine sums amounts over the cluster without checks; this check makes those sums safe.
-fn refuse_overflow(cluster: &Cluster, resources: &[String]) -> Result<(), InputError> {
-    const MAX_SUM: i128 = 1 << 62;
-    for (index, resource) in resources.iter().enumerate() {
-        let requested = cluster.pods.iter().map(|pod| i128::from(cluster.shapes[pod.shape.index()].requests[index]));
-        let offered = cluster.nodes.iter().map(|node| i128::from(node.allocatable[index]));
-        if requested.sum::<i128>() > MAX_SUM || offered.sum::<i128>() > MAX_SUM {
-            let problem = format!(
-                "the requests of all pods for {resource}, or the amounts of all nodes, exceed 2^62; lower them"
-            );
-            return Err(InputError::new(problem));
-        }
-    }
-    Ok(())
-}
-
 /// Marks the oldest pod of each YuniKorn application as its originator; of two pods with the same age, the first by name.
 fn mark_originators(pods: &mut [Pod]) {
     let mut oldest: BTreeMap<ApplicationId, usize> = BTreeMap::new();
@@ -200,16 +237,12 @@ fn mark_originators(pods: &mut [Pod]) {
     }
 }
 
-/// Returns the allocatable amounts of each node; the default is its capacity.
-pub fn allocatables(nodes: &BTreeMap<String, &Sourced<ApiNode>>) -> Result<Vec<Amounts>, InputError> {
-    let amounts_of = |sourced: &&Sourced<ApiNode>| {
-        let Some(status) = &sourced.object.status else { return Ok(Amounts::new()) };
-        let (list, path) = match &status.allocatable {
-            Some(list) => (Some(list), "status.allocatable"),
-            None => (status.capacity.as_ref(), "status.capacity"),
-        };
-        let amounts = list.map_or(Ok(Amounts::new()), |list| requests::amounts(list, path));
-        amounts.map_err(|error| sourced.locate(error))
+/// Returns the allocatable amounts of a node; the default is its capacity.
+pub fn allocatable(node: &ApiNode) -> Result<Amounts, InputError> {
+    let Some(status) = &node.status else { return Ok(Amounts::new()) };
+    let (list, path) = match &status.allocatable {
+        Some(list) => (Some(list), "status.allocatable"),
+        None => (status.capacity.as_ref(), "status.capacity"),
     };
-    nodes.values().map(amounts_of).collect()
+    list.map_or(Ok(Amounts::new()), |list| requests::amounts(list, path))
 }

@@ -7,23 +7,27 @@ use k8s_openapi::api::core::v1::Node as ApiNode;
 use reprieve_engine::shape::Shape;
 use reprieve_engine::snapshot::{Cluster, Group, Node, Obstacle, Pod, Terminating, Topology};
 use reprieve_engine::{
-    ApplicationId, BudgetId, GroupId, JobId, Labels, NodeId, Policy, Selector, ShapeId, TextId, Timestamp,
+    ApplicationId, BudgetId, GroupId, JobId, Labels, NodeId, Policy, Priority, Selector, ShapeId, TextId, Timestamp,
 };
 
 use crate::groups::{GroupDraft, groups};
-use crate::koordinator::{CAN_PREEMPT, DISABLE_PREEMPTIBLE, jobs, preemptible, quota_tree};
+use crate::koordinator::{BrokenJob, CAN_PREEMPT, DISABLE_PREEMPTIBLE, jobs, preemptible, quota_tree};
 use crate::obstacles::Obstacles;
 use crate::priority_classes::ALLOW_PREEMPTION;
 use crate::protected_namespaces::protected;
+use crate::quarantine::{Problem, Quarantine, key_of};
 use crate::queue_source::QueueSource;
+use crate::schedulers::gang_of;
 use crate::shape::{Interners, keys_of, selected_keys};
 use crate::yunikorn::{application_of, is_daemon, queue_tree};
-use crate::{Amounts, Classes, Interner, OnInvalid, QueueSpec, by_name, nth_rank, plain_name, requests, timestamp};
+use crate::{Amounts, Classes, Interner, QueueSpec, by_name, nth_rank, requests, timestamp};
 use reprieve_api::koordinator::label;
 use reprieve_api::kueue::POD_SET;
+use reprieve_api::object_set::Unreadable;
 use reprieve_api::pod::{PREEMPTED_FOR, SOFT_EVICTION};
 use reprieve_api::{
-    InputError, NamespacedName, ObjectSet, Pod as ApiPod, PodSpec, PodStatus, Sourced, group_of, job_of,
+    InputError, Kind, NamespacedName, ObjectKey, ObjectSet, Pod as ApiPod, PodSpec, PodStatus, ProblemCode, group_of,
+    job_of,
 };
 
 /// The objects to which pods refer, and the ids given so far.
@@ -40,7 +44,63 @@ pub struct SnapshotBuilder {
     /// The namespaces whose pods are never victims.
     pub protected: BTreeSet<String>,
     pub obstacles: Obstacles,
+    pub broken: BrokenRefs,
+    /// The bound pods whose requests cannot be read, by node. Such a node has no room.
+    pub blocked: BTreeMap<NodeId, BTreeSet<NamespacedName>>,
+    /// By node and resource: what the node offers when no pod on it counts as the whole node.
+    pub allocatable: Vec<Vec<i64>>,
     pub warnings: Vec<String>,
+}
+
+/// The objects that are set aside and to which pods may refer.
+pub struct BrokenRefs {
+    policy: Policy,
+    groups: BTreeMap<NamespacedName, ObjectKey>,
+    pub jobs: BTreeMap<NamespacedName, BrokenJob>,
+    pub nodes: BTreeMap<String, ObjectKey>,
+}
+
+impl BrokenRefs {
+    /// Returns the problem of a pod whose group or job is set aside, if the policy reads it.
+    fn of_pod(&self, name: &NamespacedName, pod: &ApiPod) -> Option<Problem> {
+        match self.policy {
+            Policy::Kubernetes(_) => {
+                let group = self.groups.get(&group_of(pod)?)?;
+                Some(Problem::refers_to(group.clone(), "spec.schedulingGroup.podGroupName"))
+            }
+            Policy::Koordinator(_) => {
+                let job = job_of(pod)?;
+                Some(self.jobs.get(&job)?.of_pod(name, &job))
+            }
+            Policy::YuniKorn | Policy::Kueue(_) => None,
+        }
+    }
+
+    /// Whether the policy reads the queues of this source, so that a pod without its queue cannot be decided.
+    fn reads(&self, queues: &QueueSource) -> bool {
+        matches!(
+            (self.policy, queues),
+            (Policy::YuniKorn, QueueSource::YuniKorn(_)) | (Policy::Koordinator(_), QueueSource::Koordinator(_))
+        )
+    }
+}
+
+/// A pod as it was read.
+#[derive(Default)]
+pub struct ReadPod {
+    /// The pod without its rank, budgets and originator mark. `None` if it is pending and cannot be read, or if its node is missing.
+    pub pod: Option<Pod>,
+    /// What is wrong with it.
+    pub problem: Option<Problem>,
+    /// Whether its requests cannot be read, so that it counts as its whole node.
+    pub blocks_node: bool,
+}
+
+/// A node that can be read.
+pub struct NodeDraft<'o> {
+    pub name: String,
+    pub object: &'o ApiNode,
+    pub allocatable: Amounts,
 }
 
 /// The ids of shapes; equal shapes have the same id.
@@ -88,18 +148,22 @@ impl SnapshotBuilder {
         objects: &ObjectSet,
         policy: &Policy,
         scheduler_name: Option<&str>,
-    ) -> Result<(Self, Vec<GroupDraft>), InputError> {
+        quarantine: &mut Quarantine,
+    ) -> (Self, Vec<GroupDraft>) {
         let max_preemption_excess = match policy {
             Policy::Kubernetes(kubernetes) => kubernetes.max_preemption_priority_excess,
             Policy::Kueue(_) | Policy::YuniKorn | Policy::Koordinator(_) => u32::MAX, // the priority of a group has no effect
         };
         let mut warnings = Vec::new();
         let mut texts = Interner::default();
-        let classes = Classes::new(&objects.priority_classes, max_preemption_excess, &mut warnings)?;
-        let groups = groups(objects, &classes, &mut texts, &mut warnings)?;
-        let (tree, quotas) = (queue_tree(objects, &mut warnings)?, quota_tree(objects)?);
-        let jobs = jobs(objects)?;
-        let mut interners = Interners { texts, ..new_interners(objects)? };
+        let obstacles = Obstacles::new(objects, policy, scheduler_name);
+        let is_own = |pod: &ApiPod| !obstacles.schedulers.is_foreign(pod);
+        let classes = Classes::new(&objects.priority_classes, max_preemption_excess, &mut warnings);
+        let groups = groups(objects, &classes, &mut texts, &mut warnings, quarantine);
+        let tree = queue_tree(objects, is_own, &mut warnings, quarantine);
+        let quotas = quota_tree(objects, quarantine);
+        let jobs = jobs(objects, is_own, quarantine);
+        let mut interners = Interners { texts, ..new_interners(objects) };
         let yunikorn_queues = tree.iter().flat_map(|tree| &tree.queues).map(|queue| &queue.spec);
         let queues = quotas.iter().flat_map(|quotas| &quotas.specs).chain(yunikorn_queues);
         queues.flat_map(QueueSpec::resources).for_each(|resource| _ = interners.resources.id(resource));
@@ -107,16 +171,43 @@ impl SnapshotBuilder {
             classes,
             interners,
             nodes: BTreeMap::new(),
-            groups: groups.keys().cloned().enumerate().map(|(index, name)| (name, GroupId::new(index))).collect(),
+            groups: groups.good.keys().cloned().enumerate().map(|(index, name)| (name, GroupId::new(index))).collect(),
             shapes: Shapes::default(),
             queues: QueueSource::new(tree, quotas),
-            jobs,
+            jobs: jobs.all,
             budgets: Vec::new(),
             protected: protected(objects),
-            obstacles: Obstacles::new(objects, policy, scheduler_name),
+            obstacles,
+            broken: BrokenRefs { policy: *policy, groups: groups.broken, jobs: jobs.broken, nodes: BTreeMap::new() },
+            blocked: BTreeMap::new(),
+            allocatable: Vec::new(),
             warnings,
         };
-        Ok((builder, groups.into_values().collect()))
+        (builder, groups.good.into_values().collect())
+    }
+
+    /// Notes the objects of which only the identity is known.
+    pub(crate) fn add_unreadable(&mut self, objects: &ObjectSet, quarantine: &mut Quarantine) {
+        for Unreadable { object, error, .. } in &objects.unreadable {
+            quarantine.add(object.clone(), None, error.clone());
+            let name = object.name.clone();
+            match object.kind {
+                Kind::Node => _ = self.broken.nodes.insert(name.name, object.clone()),
+                Kind::PodGroup => _ = self.broken.groups.insert(name, object.clone()),
+                Kind::KoordinatorPodGroup => _ = self.broken.jobs.insert(name, BrokenJob::Group),
+                _ => {}
+            }
+        }
+    }
+
+    /// Marks the nodes of bound pods of which only the identity is known.
+    pub(crate) fn block_nodes_of_unreadable(&mut self, objects: &ObjectSet) {
+        for Unreadable { object, node, .. } in &objects.unreadable {
+            let node = node.as_ref().filter(|_| object.kind == Kind::Pod).and_then(|node| self.nodes.get(node));
+            if let Some(&node) = node {
+                self.blocked.entry(node).or_default().insert(object.name.clone());
+            }
+        }
     }
 
     /// Returns the groups with the ids of their topologies.
@@ -129,61 +220,110 @@ impl SnapshotBuilder {
     }
 
     /// Converts the pods that are bound or pending, in the order of their names.
-    pub fn pods(
-        &mut self,
-        objects: &ObjectSet,
-        on_invalid: OnInvalid,
-    ) -> Result<Vec<(NamespacedName, Pod)>, InputError> {
+    pub fn pods(&mut self, objects: &ObjectSet, quarantine: &mut Quarantine) -> Vec<(NamespacedName, Pod)> {
         let mut pods = Vec::new();
-        for (name, sourced) in by_name::<NamespacedName, _>(&objects.pods)? {
+        for (name, sourced) in by_name::<NamespacedName, _>(&objects.pods) {
             if sourced.object.is_finished() {
                 continue;
             }
-            match self.pod(&name, &sourced.object, None).map_err(|error| sourced.locate(error)) {
-                Ok(Some(pod)) => {
-                    if pod.node.is_none() {
-                        self.warnings.extend(ignored_tolerations(&name, &sourced.object));
-                    }
-                    let rank = nth_rank(pods.len());
-                    pods.push((name, Pod { rank, ..pod }));
-                }
-                Err(error) if on_invalid != OnInvalid::Quarantine => return Err(error),
-                Err(error) => self.warnings.push(format!("{error}; the pod is ignored")),
-                Ok(None) => {
-                    let node = sourced.object.node_name.clone().unwrap_or_default();
-                    let problem = format!("node {node:?} is not in the input; add the node, or remove the pod");
-                    if on_invalid == OnInvalid::Reject {
-                        return Err(sourced.locate(InputError::new(problem).field("spec.nodeName")));
-                    }
-                    self.warnings.push(format!(
-                        "Pod {name}: spec.nodeName: node {node:?} is not in the input; the pod is ignored"
-                    ));
-                }
+            let ReadPod { pod, problem, blocks_node } = self.pod(&name, &sourced.object, None);
+            if let Some(problem) = problem {
+                quarantine.add(key_of(sourced), Some(&sourced.source), problem);
             }
+            let Some(pod) = pod else { continue };
+            if pod.node.is_none() {
+                self.warnings.extend(ignored_tolerations(&name, &sourced.object));
+            }
+            if let Some(node) = pod.node.filter(|_| blocks_node) {
+                self.blocked.entry(node).or_default().insert(name.clone());
+            }
+            let rank = nth_rank(pods.len());
+            pods.push((name, Pod { rank, ..pod }));
         }
-        Ok(pods)
+        pods
     }
 
-    /// Converts a pod, without its rank, budgets and originator mark. `None` if its node is missing. A caller that knows the shape of the
-    /// pod passes it, because computing the shape is expensive.
-    // Long: one line for each field.
-    pub fn pod(
-        &mut self,
-        name: &NamespacedName,
-        object: &ApiPod,
-        shape: Option<ShapeId>,
-    ) -> Result<Option<Pod>, InputError> {
+    /// Reads a pod. A caller that knows the shape of the pod passes it, because computing the shape is expensive.
+    ///
+    /// A pod of another scheduler never has a problem of its own: what cannot be read of it is left out.
+    pub fn pod(&mut self, name: &NamespacedName, object: &ApiPod, shape: Option<ShapeId>) -> ReadPod {
+        let mut read = self.read_pod(name, object, shape);
+        read.problem.take_if(|_| self.obstacles.schedulers.is_foreign(object));
+        if let Some(problem) = &mut read.problem {
+            problem.gang = gang_of(object, &self.broken.policy);
+        }
+        read
+    }
+
+    /// Reads a pod of any scheduler.
+    pub fn read_pod(&mut self, name: &NamespacedName, object: &ApiPod, shape: Option<ShapeId>) -> ReadPod {
+        let node = match self.node_of(object) {
+            Ok(node) => node,
+            Err(problem) => return ReadPod { problem: Some(problem), ..ReadPod::default() },
+        };
+        let mut problem = self.broken.of_pod(name, object);
+        let (shape, blocks_node) = match shape.map_or_else(|| self.shape(name, object), Ok) {
+            Ok(shape) => (shape, false),
+            Err(error) => {
+                problem = Some(error.into());
+                if node.is_none() {
+                    return ReadPod { problem, ..ReadPod::default() };
+                }
+                let requests = requests::requests(object);
+                let shape = self.interners.occupied_shape(name, object, requests.as_ref().unwrap_or(&Amounts::new()));
+                (self.shapes.id(shape), requests.is_err())
+            }
+        };
+        let foreign = self.obstacles.schedulers.is_foreign(object);
+        let queue = if foreign { Ok(None) } else { self.queues.queue_of(object) };
+        let queue = queue.unwrap_or_else(|error| {
+            if self.broken.reads(&self.queues) {
+                problem.get_or_insert(error);
+            }
+            None
+        });
+        let spec = object.spec.as_deref();
+        let class = spec.and_then(|spec| spec.priority_class_name.as_deref());
+        let priority = self.classes.priority(spec.and_then(|spec| spec.priority), class).unwrap_or_else(|error| {
+            problem.get_or_insert(error.into());
+            Priority(0)
+        });
+        if node.is_none() && problem.is_some() {
+            return ReadPod { problem, ..ReadPod::default() };
+        }
+        let set_aside = problem.is_some();
+        let pod = Pod {
+            shape,
+            priority,
+            queue,
+            set_aside,
+            class_unknown: !set_aside && self.classes.is_undefined(class),
+            ..self.judged_fields(name, object, node)
+        };
+        ReadPod { pod: Some(pod), problem, blocks_node }
+    }
+
+    /// Returns the node of a bound pod; the problem says that the node is missing or set aside.
+    fn node_of(&self, object: &ApiPod) -> Result<Option<NodeId>, Problem> {
+        let Some(name) = object.node_name.as_ref().filter(|node| !node.is_empty()) else { return Ok(None) };
+        if let Some(&node) = self.nodes.get(name) {
+            return Ok(Some(node));
+        }
+        let field = "spec.nodeName";
+        if let Some(node) = self.broken.nodes.get(name) {
+            return Err(Problem::refers_to(node.clone(), field));
+        }
+        let problem = format!("node {name:?} is not in the input; add the node, or remove the pod");
+        Err(InputError::new(problem).field(field).code(ProblemCode::MissingNode).into())
+    }
+
+    /// Returns the fields of a pod that can always be read, without its shape, priority and queue.
+    fn judged_fields(&mut self, name: &NamespacedName, object: &ApiPod, node: Option<NodeId>) -> Pod {
         let empty = (PodSpec::default(), PodStatus::default());
         let spec = object.spec.as_deref().unwrap_or(&empty.0);
         let status = object.status.as_ref().unwrap_or(&empty.1);
-        let named = object.node_name.as_ref().filter(|node| !node.is_empty());
-        let node = named.and_then(|node| self.nodes.get(node)).copied();
-        if named.is_some() && node.is_none() {
-            return Ok(None);
-        }
         let class = spec.priority_class_name.as_deref();
         let group = group_of(object);
-        let shape = shape.map_or_else(|| self.shape(name, object), Ok)?;
         let annotations = object.metadata.annotations.as_ref();
         let allow_preemption = annotations.and_then(|annotations| annotations.get(ALLOW_PREEMPTION));
         let marked_for = annotations.and_then(|annotations| annotations.get(PREEMPTED_FOR));
@@ -192,17 +332,16 @@ impl SnapshotBuilder {
         let preempted = condition(status, "DisruptionTarget")
             .is_some_and(|condition| condition.reason.as_deref() == Some("PreemptionByScheduler"));
         let leaving = object.metadata.deletion_timestamp.as_ref();
-        let queue = self.queues.queue_of(object)?;
         let obstacle = if node.is_none() { self.obstacles.find(object, &mut self.interners.texts) } else { None };
         let counts = !matches!(obstacle, Some(Obstacle::Gates(_) | Obstacle::OtherScheduler));
         let nominated = status.nominated_node_name.as_deref().filter(|_| counts);
         let nominated = nominated.and_then(|node| self.nodes.get(node)).copied();
-        Ok(Some(Pod {
-            shape,
+        let foreign = self.obstacles.schedulers.is_foreign(object);
+        let application = (!foreign).then(|| ApplicationId(self.interners.applications.id(&application_of(object))));
+        Pod {
             rank: 0,
             group: group.as_ref().and_then(|group| self.groups.get(group)).copied(),
             names_group: group.is_some(),
-            priority: self.classes.priority(spec.priority, class)?,
             preempts: self.classes.preempts(spec.preemption_policy.as_deref(), class),
             node,
             nominated,
@@ -213,12 +352,10 @@ impl SnapshotBuilder {
             protected: self.protected.contains(&name.namespace),
             opted_out: self.classes.opted_out(class),
             own_opt_out: allow_preemption.map(|value| value == "false"),
-            class_unknown: self.classes.is_undefined(class),
             resizing: node.is_some() && requests::is_resize_deferred(object),
             budgets: Vec::new(),
             created: object.metadata.creation_timestamp.as_ref().map_or(Timestamp(0), |created| timestamp(created.0)),
-            queue,
-            application: Some(ApplicationId(self.interners.applications.id(&application_of(object)))),
+            application,
             originator: false,
             daemon: is_daemon(object),
             job: job_of(object).and_then(|job| self.jobs.get(&job)).map(|(job, _)| *job),
@@ -228,7 +365,8 @@ impl SnapshotBuilder {
             obstacle,
             marked_for,
             soft_evicted: label(object, SOFT_EVICTION).is_some(),
-        }))
+            ..Pod::default()
+        }
     }
 
     fn shape(&mut self, name: &NamespacedName, object: &ApiPod) -> Result<ShapeId, InputError> {
@@ -237,43 +375,45 @@ impl SnapshotBuilder {
         Ok(self.shapes.id(shape))
     }
 
-    pub fn nodes(
-        &mut self,
-        objects: &BTreeMap<String, &Sourced<ApiNode>>,
-        allocatable: &[Amounts],
-    ) -> Result<Vec<Node>, InputError> {
+    /// Returns the amounts that a node offers: none while a pod on it counts as the whole node.
+    pub fn offered(&self, node: NodeId) -> Vec<i64> {
+        let own = self.allocatable.get(node.index()).cloned().unwrap_or_default();
+        if self.blocked.contains_key(&node) { vec![0; own.len()] } else { own }
+    }
+
+    /// Converts the nodes, in the order of their names.
+    pub fn nodes(&mut self, nodes: Vec<NodeDraft<'_>>) -> Vec<Node> {
         let resources = self.interners.resources.names().to_vec();
-        let mut nodes = Vec::new();
-        for ((name, sourced), allocatable) in objects.iter().zip(allocatable) {
-            let object = &sourced.object;
+        let convert = |NodeDraft { name, object, allocatable }: NodeDraft<'_>| {
             let spec = object.spec.clone().unwrap_or_default();
-            let taints = spec.taints.iter().flatten().map(|taint| self.interners.taint(taint));
-            let taints = taints.collect::<Result<_, _>>().map_err(|error| sourced.locate(error))?;
+            // A node with a taint that cannot be read is not among the drafts.
+            let taints = spec.taints.iter().flatten().filter_map(|taint| self.interners.taint(taint).ok());
+            let taints = taints.collect();
             let opponents = spec.pod_preemption_policy.and_then(|policy| policy.disable_resize_preemption);
-            nodes.push(Node {
-                name: self.interners.value(name),
+            Node {
+                name: self.interners.value(&name),
                 allocatable: resources.iter().map(|resource| allocatable.get(resource).copied().unwrap_or(0)).collect(),
                 labels: self.interners.labels(object.metadata.labels.as_ref()),
                 taints,
                 cordon: (spec.unschedulable == Some(true)).then(|| self.interners.cordon()),
                 resize_preempts: opponents.is_none_or(|opponents| opponents.is_empty()),
-            });
-        }
-        Ok(nodes)
+            }
+        };
+        nodes.into_iter().map(convert).collect()
     }
 
     /// Returns for every topology key the domain of each node, and the names of the domains.
-    pub fn topologies(&self, nodes: &[Sourced<ApiNode>]) -> (Vec<Topology>, Vec<Vec<String>>) {
+    pub fn topologies(&self, nodes: &[NodeDraft<'_>]) -> (Vec<Topology>, Vec<Vec<String>>) {
         let topology = |key: &String| {
-            let labelled = |node: &Sourced<ApiNode>| node.object.metadata.labels.as_ref()?.get(key).cloned();
-            let mut names: Vec<String> = nodes.iter().filter_map(labelled).collect();
+            let labelled = |node: &ApiNode| node.metadata.labels.as_ref()?.get(key).cloned();
+            let mut names: Vec<String> = nodes.iter().filter_map(|node| labelled(node.object)).collect();
             names.sort_unstable();
             names.dedup();
-            let mut domain = vec![None; self.nodes.len()];
-            for node in nodes {
-                let index = labelled(node).and_then(|name| names.binary_search(&name).ok());
-                domain[self.nodes[&plain_name(&*node.object)].index()] = index.map(|index| index as u32);
-            }
+            let domain = nodes.iter().map(|node| {
+                let index = labelled(node.object).and_then(|name| names.binary_search(&name).ok());
+                index.map(|index| index as u32)
+            });
+            let domain = domain.collect();
             (Topology { domain, n_domains: names.len() }, names)
         };
         self.interners.topologies.names().iter().map(topology).unzip()
@@ -312,12 +452,17 @@ impl SnapshotBuilder {
         objects: &ObjectSet,
         cluster: &mut Cluster,
         pods: &[(NamespacedName, Pod)],
-    ) -> Result<(), InputError> {
-        let named = by_name::<NamespacedName, _>(&objects.budgets)?;
-        for (index, (name, budget)) in named.into_iter().enumerate() {
+        quarantine: &mut Quarantine,
+    ) {
+        for (name, budget) in by_name::<NamespacedName, _>(&objects.budgets) {
             let selector = budget.object.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-            let selector = self.interners.selector(selector);
-            let selector = selector.map_err(|error| budget.locate(error).field("spec.selector"))?;
+            let selector = match self.interners.selector(selector) {
+                Ok(selector) => selector,
+                Err(error) => {
+                    quarantine.add(key_of(budget), Some(&budget.source), error.field("spec.selector"));
+                    continue;
+                }
+            };
             let status = budget.object.status.clone().unwrap_or_default();
             cluster.budgets.push(status.disruptions_allowed.unwrap_or_default());
             let disrupted = status.disrupted_pods.unwrap_or_default().into_keys().collect();
@@ -331,23 +476,22 @@ impl SnapshotBuilder {
                 let labels = &cluster.shapes[pod.shape.index()].labels;
                 let matches = *matched[pod.shape.index()].get_or_insert_with(|| rule.covers(labels));
                 if matches && pod.node.is_some() && !rule.disrupted.contains(&pod_name.name) {
-                    cluster.pods[at_pod].budgets.push(BudgetId::new(index));
+                    cluster.pods[at_pod].budgets.push(BudgetId::new(self.budgets.len()));
                 }
             }
             self.budgets.push(rule);
         }
-        Ok(())
     }
 }
 
 /// Gives ids to names that every cluster has, in a fixed order, so that ids do not depend on the order of the objects.
-fn new_interners(objects: &ObjectSet) -> Result<Interners, InputError> {
+fn new_interners(objects: &ObjectSet) -> Interners {
     let mut interners = Interners::default();
     for resource in ["pods", "cpu", "memory", "ephemeral-storage"] {
         interners.resources.id(resource);
     }
     let mut labels: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
-    for (name, namespace) in by_name::<String, _>(&objects.namespaces)? {
+    for (name, namespace) in by_name::<String, _>(&objects.namespaces) {
         labels.insert(name, namespace.object.metadata.labels.clone().unwrap_or_default());
     }
     for pod in &objects.pods {
@@ -373,7 +517,7 @@ fn new_interners(objects: &ObjectSet) -> Result<Interners, InputError> {
         let id = interners.namespaces.id(&name);
         interners.namespace_labels.insert(id, labels);
     }
-    Ok(interners)
+    interners
 }
 
 /// Returns a warning for each toleration of a pending pod with operator `Gt` or `Lt`, which tolerates no taint, as in a cluster without

@@ -1,8 +1,8 @@
 //! Keeps a snapshot up to date with changes of single objects. `scheduler` owns a [`SnapshotCache`].
 //!
 //! Pods, groups, jobs, workloads and budget counts change the tables in place. Other objects (nodes, classes, namespaces, quotas) change
-//! rarely: they mark the tables stale, and the next `refresh` rebuilds them. A pod or workload that cannot be converted is ignored; if
-//! another object cannot be, the cache keeps serving the last objects that could.
+//! rarely: they mark the tables stale, and the next `refresh` rebuilds them. After every change the tables are those of a cache that was
+//! filled with the same objects at once: an object that cannot be read is set aside ([`crate::quarantine`]), and no change can fail.
 
 mod pods;
 mod tables;
@@ -23,11 +23,13 @@ use crate::build::build_for;
 use crate::groups::{read_standalone_group, refused_priority};
 use crate::names::{Numbered, QueueNames};
 use crate::preemption_priority::InvalidPreemptionPriority;
+use crate::quarantine::{self, Problem, Quarantined};
 use crate::quota::{is_finished, pod_set_names, workload_order_key};
 use crate::unsupported::field_of_job;
-use crate::{Loaded, OnInvalid, SnapshotBuilder};
+use crate::{Loaded, SnapshotBuilder};
 use reprieve_api::koordinator::KoordinatorPodGroup;
 use reprieve_api::kueue::KueueWorkload;
+use reprieve_api::object_set::Unreadable;
 use reprieve_api::{InputError, Kind, NamespacedName, Object, ObjectKey, ObjectSet, Pod as ApiPod, Source, Sourced};
 use tables::{Tables, rank_between};
 
@@ -38,46 +40,34 @@ const MIN_UNUSED_ENTRIES: usize = 1_000;
 pub struct SnapshotCache {
     /// The current objects other than pods.
     objects: BTreeMap<ObjectKey, Object>,
-    /// The objects other than pods from which the tables could last be built.
-    last_good: BTreeMap<ObjectKey, Object>,
     pods: BTreeMap<NamespacedName, Arc<ApiPod>>,
+    /// The objects of which only the identity is known.
+    unreadable: BTreeMap<ObjectKey, Unreadable>,
     /// The pods that name a group or job.
     members: BTreeMap<ObjectKey, BTreeSet<NamespacedName>>,
     tables: Tables,
     stale: bool,
-    /// Whether the tables come from `last_good`, because they cannot be built from `objects`.
-    serving_last_good: bool,
     policy: Policy,
     scheduler_name: Option<String>,
     rebuilds: u64,
-    quarantine: Quarantine,
-}
-
-/// Workloads that cannot be converted.
-#[derive(Default)]
-struct Quarantine {
-    /// The problem of each workload that is ignored.
-    reasons: BTreeMap<ObjectKey, InputError>,
-    /// Problems that the caller has not taken yet.
-    unreported: Vec<(ObjectKey, InputError)>,
+    /// Incremented when the list of objects that are set aside changes.
+    quarantine_version: u64,
 }
 
 impl Default for SnapshotCache {
     fn default() -> Self {
         let policy = Policy::Kubernetes(Kubernetes::default());
-        let built = build_for(&ObjectSet::default(), OnInvalid::Quarantine, &policy, None);
         Self {
             objects: BTreeMap::new(),
-            last_good: BTreeMap::new(),
             pods: BTreeMap::new(),
+            unreadable: BTreeMap::new(),
             members: BTreeMap::new(),
-            tables: Tables::new(built.expect("an empty list of objects has no invalid object")),
+            tables: Tables::new(build_for(&ObjectSet::default(), &policy, None)),
             stale: false,
-            serving_last_good: false,
             policy,
             scheduler_name: None,
             rebuilds: 0,
-            quarantine: Quarantine::default(),
+            quarantine_version: 0,
         }
     }
 }
@@ -95,17 +85,21 @@ impl SnapshotCache {
         matches!(self.policy, Policy::Kueue(kueue) if kueue.placement == PlacementMode::Joint)
     }
 
-    /// Adds an object or replaces its state. An error says why a pod is ignored.
-    pub fn upsert(&mut self, object: Object) -> Result<(), InputError> {
+    /// Adds an object or replaces its state.
+    pub fn upsert(&mut self, object: Object) {
         self.stale |= self.is_joint();
-        self.retry_quarantined(&object.key(), Some(&object));
+        let key = object.key();
+        self.stale |= self.unreadable.remove(&key).is_some();
         if let Object::Pod(pod) = object {
             return self.upsert_pod(pod);
         }
-        let key = object.key();
         let old = self.objects.insert(key.clone(), object.clone());
         if self.stale {
-            return Ok(());
+            return;
+        }
+        if key.kind != Kind::KueueWorkload && self.is_quarantined(&key) {
+            self.stale = old.as_ref() != Some(&object);
+            return;
         }
         match (&object, old.as_ref()) {
             (Object::Node(new), Some(Object::Node(old))) => self.stale = relevant_fields(new) != relevant_fields(old),
@@ -114,9 +108,10 @@ impl SnapshotCache {
             }
             (Object::PodDisruptionBudget(new), Some(Object::PodDisruptionBudget(old))) if same_budget(new, old) => {
                 let allowed = new.status.as_ref().and_then(|status| status.disruptions_allowed).unwrap_or_default();
-                let index = self.tables.builder.budgets.iter().position(|rule| rule.name == key.name);
-                let index = index.expect("the builder has a rule for each budget");
-                self.tables.loaded.snapshot.set_budget(BudgetId::new(index), allowed);
+                match self.tables.builder.budgets.iter().position(|rule| rule.name == key.name) {
+                    Some(index) => self.tables.loaded.snapshot.set_budget(BudgetId::new(index), allowed),
+                    None => self.stale = true,
+                }
             }
             (Object::PodGroup(new), Some(Object::PodGroup(old))) => {
                 self.stale = new.spec != old.spec || new.metadata.annotations != old.metadata.annotations;
@@ -127,11 +122,21 @@ impl SnapshotCache {
             }
             (Object::KoordinatorPodGroup(group), None) => self.add_job(&key, group),
             (Object::KueueWorkload(new), Some(Object::KueueWorkload(old))) if same_workload(new, old) => {}
-            (Object::KueueWorkload(workload), _) => self.upsert_workload(&key, workload),
+            (Object::KueueWorkload(workload), old) => self.upsert_workload(&key, workload, old),
             (Object::Job(_), _) => {}
             (_, old) => self.stale = old != Some(&object),
         }
-        Ok(())
+    }
+
+    /// Notes an object of which only the identity can be read. A bound pod then counts as its whole node.
+    pub fn upsert_unreadable(&mut self, object: Unreadable) {
+        let key = object.object.clone();
+        if self.unreadable.get(&key) == Some(&object) {
+            return;
+        }
+        self.remove(&key);
+        self.unreadable.insert(key, object);
+        self.stale = true;
     }
 
     /// Replaces a pod of which only fields changed that no decision reads.
@@ -143,8 +148,10 @@ impl SnapshotCache {
 
     /// Removes an object.
     pub fn remove(&mut self, key: &ObjectKey) {
-        self.stale |= self.is_joint();
-        self.retry_quarantined(key, None);
+        self.stale |= self.is_joint() || self.unreadable.remove(key).is_some();
+        if key.kind != Kind::Pod && key.kind != Kind::KueueWorkload {
+            self.stale |= self.is_quarantined(key);
+        }
         match key.kind {
             Kind::Pod => self.remove_pod(&key.name),
             Kind::Job => _ = self.objects.remove(key),
@@ -154,8 +161,9 @@ impl SnapshotCache {
                 self.tables.loaded.names.groups.ids.remove(&key.name);
             }
             Kind::KueueWorkload => {
-                self.stale |= self.objects.remove(key).is_some() && self.serving_last_good;
-                self.remove_workload(key);
+                let old = self.objects.remove(key);
+                self.remove_workload(key, old.as_ref());
+                self.set_quarantined(key, None);
             }
             Kind::KoordinatorPodGroup if !self.members.contains_key(key) => {
                 self.objects.remove(key);
@@ -165,69 +173,45 @@ impl SnapshotCache {
         }
     }
 
-    /// Rebuilds the tables if they are stale. An error says why the tables still come from the last valid objects.
-    pub fn refresh(&mut self) -> Result<(), InputError> {
-        if !std::mem::replace(&mut self.stale, false) {
-            return Ok(());
-        }
-        let mut refused = Ok(());
-        let built = loop {
-            let mut usable = self.objects.clone();
-            usable.retain(|key, _| !self.quarantine.reasons.contains_key(key));
-            match self.build(&usable) {
-                Ok(built) => {
-                    self.last_good = usable;
-                    break built;
-                }
-                Err(error) => match workload_of(&error).filter(|key| usable.contains_key(key)) {
-                    Some(key) => {
-                        self.quarantine.unreported.push((key.clone(), error.clone()));
-                        self.quarantine.reasons.insert(key, error);
-                    }
-                    None => {
-                        refused = Err(error);
-                        break self.build(&self.last_good).expect("the tables were built from these objects before");
-                    }
-                },
-            }
-        };
-        self.tables = Tables::new(built);
-        self.serving_last_good = refused.is_err();
-        self.rebuilds += 1;
-        refused
-    }
-
-    fn build(&self, others: &BTreeMap<ObjectKey, Object>) -> Result<(Loaded, SnapshotBuilder), InputError> {
-        build_for(&self.objects(others), OnInvalid::Quarantine, &self.policy, self.scheduler_name.as_deref())
-    }
-
-    /// Ends the quarantine of workloads that a change may have made valid: the changed workload itself, or all workloads if an object
-    /// changed to which they may refer.
-    fn retry_quarantined(&mut self, key: &ObjectKey, now: Option<&Object>) {
-        let relevant_fields = |object: Option<&Object>| match object {
-            Some(Object::KueueWorkload(workload)) => {
-                let status = workload.status.as_ref();
-                Some((workload.spec.clone(), status.and_then(|status| status.admission.clone())))
-            }
-            _ => None,
-        };
-        match key.kind {
-            _ if self.quarantine.reasons.is_empty() => {}
-            Kind::KueueWorkload if relevant_fields(now) == relevant_fields(self.objects.get(key)) => {}
-            Kind::KueueWorkload => _ = self.quarantine.reasons.remove(key),
-            Kind::Pod | Kind::Job => {}
-            _ => self.quarantine.reasons.clear(),
+    /// Rebuilds the tables if they are stale.
+    pub fn refresh(&mut self) {
+        if std::mem::replace(&mut self.stale, false) {
+            let (mut loaded, builder) = build_for(&self.all_objects(), &self.policy, self.scheduler_name.as_deref());
+            // Objects of a cluster have no position in a file.
+            loaded.quarantined.iter_mut().for_each(|entry| entry.error.source = None);
+            self.tables = Tables::new((loaded, builder));
+            self.rebuilds += 1;
+            self.quarantine_version += 1;
         }
     }
 
-    /// Returns the problem of a workload that is ignored.
-    pub fn quarantine_reason(&self, workload: &ObjectKey) -> Option<&InputError> {
-        self.quarantine.reasons.get(workload)
+    /// Returns the objects that are set aside, as of the last refresh with the changes in place since.
+    pub fn quarantined(&self) -> &[Quarantined] {
+        &self.tables.loaded.quarantined
     }
 
-    /// Returns the workloads that were quarantined since the last call, with their problems.
-    pub fn take_quarantined(&mut self) -> Vec<(ObjectKey, InputError)> {
-        std::mem::take(&mut self.quarantine.unreported)
+    /// Returns a number that grows when [`Self::quarantined`] may have changed.
+    pub fn quarantine_version(&self) -> u64 {
+        self.quarantine_version
+    }
+
+    /// Returns the problem of an object that is set aside.
+    pub fn quarantine_reason(&self, object: &ObjectKey) -> Option<&InputError> {
+        quarantine::find(self.quarantined(), object).map(|entry| &entry.error)
+    }
+
+    fn is_quarantined(&self, object: &ObjectKey) -> bool {
+        quarantine::find(self.quarantined(), object).is_some()
+    }
+
+    /// Sets or ends the problem of an object.
+    fn set_quarantined(&mut self, object: &ObjectKey, problem: Option<Problem>) {
+        if problem.is_none() && !self.is_quarantined(object) {
+            return;
+        }
+        let entry = problem.map(|problem| quarantine::quarantined(object.clone(), None, problem));
+        quarantine::replace(&mut self.tables.loaded.quarantined, object, entry);
+        self.quarantine_version += 1;
     }
 
     /// Makes the next refresh rebuild the tables.
@@ -297,15 +281,12 @@ impl SnapshotCache {
 
     /// Returns all objects as if they were read from a file.
     pub fn all_objects(&self) -> ObjectSet {
-        self.objects(&self.objects)
-    }
-
-    fn objects(&self, others: &BTreeMap<ObjectKey, Object>) -> ObjectSet {
         let mut objects = ObjectSet::default();
         let source = Source { file: "the cluster".into(), document: 1, item: None };
-        for object in others.values() {
+        for object in self.objects.values() {
             objects.push(object, &source);
         }
+        objects.unreadable.extend(self.unreadable.values().cloned());
         for pod in self.pods.values() {
             objects.pods.push(Sourced { object: Arc::clone(pod), source: source.clone() });
         }
@@ -348,15 +329,12 @@ impl SnapshotCache {
         }
     }
 
-    /// Adds a workload to the tables. If it cannot be converted, the tables become stale and the next refresh quarantines it.
-    fn upsert_workload(&mut self, key: &ObjectKey, object: &Arc<KueueWorkload>) {
-        if self.quarantine.reasons.contains_key(key) {
-            return;
-        }
-        self.stale |= self.serving_last_good;
-        let Some(reader) = self.tables.builder.queues.workloads().filter(|_| !self.serving_last_good) else { return };
+    /// Adds a workload to the tables, or sets it aside.
+    fn upsert_workload(&mut self, key: &ObjectKey, object: &Arc<KueueWorkload>, old: Option<&Object>) {
+        let Some(reader) = self.tables.builder.queues.workloads() else { return };
         if is_finished(object) {
-            self.remove_workload(key);
+            self.remove_workload(key, old);
+            self.set_quarantined(key, None);
             return;
         }
         let ranked_by = workload_order_key(&key.name, object);
@@ -365,14 +343,19 @@ impl SnapshotCache {
             Some(id) => Some(self.tables.loaded.snapshot.workload(id).rank),
             None => rank_between(&reader.order, &ranked_by, |id| self.tables.loaded.snapshot.workload(*id).rank),
         };
-        let workload = reader.read(&key.name, object, &mut self.tables.builder.interners.texts);
+        let (workload, problem) = reader.read(&key.name, object, &mut self.tables.builder.interners.texts);
         self.tables.append_new_texts();
-        let (Some(rank), Ok(workload)) = (rank, workload) else {
+        self.set_quarantined(key, problem);
+        let Some(workload) = workload else {
+            self.remove_workload(key, old);
+            return;
+        };
+        let Some(rank) = rank else {
             self.stale = true;
             return;
         };
         let id = id.unwrap_or_else(|| {
-            self.remove_workload(key);
+            self.remove_workload(key, old);
             let QueueNames { workloads: Numbered { names, ids }, pod_sets, .. } = &mut self.tables.loaded.names.queues;
             let id = self.tables.free_workloads.pop().unwrap_or_else(|| {
                 names.push(key.name.clone());
@@ -389,24 +372,17 @@ impl SnapshotCache {
         if let Some(reader) = self.tables.builder.queues.workloads_mut() {
             reader.order.insert(ranked_by, id);
         }
-        self.last_good.insert(key.clone(), Object::KueueWorkload(Arc::clone(object)));
     }
 
-    /// Removes a workload from the tables.
-    fn remove_workload(&mut self, key: &ObjectKey) {
-        let old = self.last_good.remove(key);
+    /// Removes a workload from the tables; `old` is the state that they contain.
+    fn remove_workload(&mut self, key: &ObjectKey, old: Option<&Object>) {
         let Some(id) = self.tables.loaded.names.queues.workloads.ids.remove(&key.name) else { return };
         self.tables.loaded.snapshot.remove_workload(id);
         if let (Some(reader), Some(Object::KueueWorkload(old))) = (self.tables.builder.queues.workloads_mut(), old) {
-            reader.order.remove(&workload_order_key(&key.name, &old));
+            reader.order.remove(&workload_order_key(&key.name, old));
         }
         self.tables.free_workloads.push(id);
     }
-}
-
-/// The object of an error, if it is a workload.
-fn workload_of(error: &InputError) -> Option<ObjectKey> {
-    error.object.as_ref()?.key().filter(|key| key.kind == Kind::KueueWorkload)
 }
 
 /// Whether no decision can tell two states of a workload apart.

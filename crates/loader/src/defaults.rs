@@ -45,16 +45,16 @@ pub struct Defaults {
 
 impl Defaults {
     /// Reads the defaults of a cluster.
-    pub fn new(objects: &ObjectSet) -> Result<Self, InputError> {
+    pub fn new(objects: &ObjectSet) -> Self {
         let mut limit_ranges: BTreeMap<String, LimitRanges> = BTreeMap::new();
         let (mut broken_ranges, mut broken_classes) = (BTreeMap::new(), BTreeMap::new());
-        for (NamespacedName { namespace, .. }, range) in by_name::<NamespacedName, _>(&objects.limit_ranges)? {
+        for (NamespacedName { namespace, .. }, range) in by_name::<NamespacedName, _>(&objects.limit_ranges) {
             if let Err(error) = limit_ranges.entry(namespace.clone()).or_default().add(&range.object) {
                 broken_ranges.entry(namespace).or_insert_with(|| range.locate(error));
             }
         }
         let mut runtime_classes = BTreeMap::new();
-        for (name, class) in by_name::<String, _>(&objects.runtime_classes)? {
+        for (name, class) in by_name::<String, _>(&objects.runtime_classes) {
             let fixed = class.object.overhead.as_ref().and_then(|overhead| overhead.pod_fixed.as_ref());
             match fixed.map(|fixed| requests::amounts(fixed, "overhead.podFixed")) {
                 Some(Err(error)) => _ = broken_classes.insert(name, class.locate(error)),
@@ -65,7 +65,12 @@ impl Defaults {
         let classes = classes.filter(|class| class.global_default == Some(true));
         // If a race created several, the API server uses the one with the lowest value.
         let default_class = classes.map(|class| (class.value.unwrap_or_default(), plain_name(&**class))).min();
-        Ok(Self { limit_ranges, runtime_classes, default_class, broken_ranges, broken_classes })
+        Self { limit_ranges, runtime_classes, default_class, broken_ranges, broken_classes }
+    }
+
+    /// Returns the errors of all LimitRanges and RuntimeClasses that are not valid.
+    pub fn errors(&self) -> impl Iterator<Item = &InputError> {
+        self.broken_ranges.values().chain(self.broken_classes.values())
     }
 
     /// Returns an error if a pod depends on an invalid LimitRange or RuntimeClass.

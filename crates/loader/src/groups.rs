@@ -7,10 +7,13 @@ use reprieve_engine::TextId;
 use reprieve_engine::snapshot::{DisruptionMode, Group};
 
 use crate::preemption_priority::{InvalidPreemptionPriority, preemption_priority};
+use crate::quarantine::Quarantine;
 use crate::unsupported::field_of_group;
 use crate::{Classes, Interner, by_name};
 use reprieve_api::workload::{PreemptionMode, Workload, WorkloadGroup};
-use reprieve_api::{InputError, Kind, NamespacedName, ObjectRef, ObjectSet, Source, Sourced, group_of, member_group};
+use reprieve_api::{
+    InputError, Kind, NamespacedName, ObjectKey, ObjectRef, ObjectSet, Source, Sourced, group_of, member_group,
+};
 
 /// The annotation of a PodGroup that names its preemption priority class: `docs/rules/kubernetes-groups.md#g16`.
 pub const PREEMPTION_PRIORITY_CLASS: &str = "reprieve.dev/preemption-priority-class";
@@ -21,22 +24,31 @@ pub(crate) struct GroupDraft {
     pub(crate) topology_key: Option<String>,
 }
 
+/// The groups of a cluster by name.
+pub(crate) struct Groups {
+    pub(crate) good: BTreeMap<NamespacedName, GroupDraft>,
+    /// The groups that are set aside, with the PodGroup or Workload that defines them.
+    pub(crate) broken: BTreeMap<NamespacedName, ObjectKey>,
+}
+
 /// Returns all groups by name.
 pub(crate) fn groups(
     objects: &ObjectSet,
     classes: &Classes,
     texts: &mut Interner,
     warnings: &mut Vec<String>,
-) -> Result<BTreeMap<NamespacedName, GroupDraft>, InputError> {
-    let workloads = by_name::<NamespacedName, _>(&objects.workloads)?;
-    let pod_groups = by_name::<NamespacedName, _>(&objects.pod_groups)?;
-    let mut groups = BTreeMap::new();
+    quarantine: &mut Quarantine,
+) -> Groups {
+    let workloads = by_name::<NamespacedName, _>(&objects.workloads);
+    let pod_groups = by_name::<NamespacedName, _>(&objects.pod_groups);
+    let mut groups = Groups { good: BTreeMap::new(), broken: BTreeMap::new() };
     for (name, Sourced { object: workload, source }) in &workloads {
         for part in &workload.spec.pod_groups {
             let part_name = NamespacedName::new(&name.namespace, &member_group(&name.name, &part.name, None));
             for replica in replicas(objects, &part_name) {
                 let read = GroupReader { classes, texts, warnings, kind: Kind::Workload, name, source };
-                groups.insert(replica, read.workload_group(workload, part)?);
+                let read = read.workload_group(workload, part);
+                groups.insert(replica, read, ObjectKey::new(Kind::Workload, name.clone()), quarantine);
             }
         }
     }
@@ -49,9 +61,33 @@ pub(crate) fn groups(
             ))
         });
         let read = GroupReader { classes, texts, warnings, kind: Kind::PodGroup, name, source };
-        groups.insert(name.clone(), read.pod_group(group, workload)?);
+        let read = read.pod_group(group, workload);
+        groups.insert(name.clone(), read, ObjectKey::new(Kind::PodGroup, name.clone()), quarantine);
     }
-    Ok(groups)
+    groups
+}
+
+impl Groups {
+    /// Adds a group, in place of one with the same name.
+    fn insert(
+        &mut self,
+        name: NamespacedName,
+        read: Result<GroupDraft, InputError>,
+        object: ObjectKey,
+        quarantine: &mut Quarantine,
+    ) {
+        match read {
+            Ok(draft) => {
+                self.broken.remove(&name);
+                self.good.insert(name, draft);
+            }
+            Err(error) => {
+                self.good.remove(&name);
+                quarantine.add(object.clone(), None, error);
+                self.broken.insert(name, object);
+            }
+        }
+    }
 }
 
 /// Reads a group that does not depend on a Workload; `None` if it does, or if it causes a warning.

@@ -4,17 +4,20 @@
 //! Kueue sets the annotation `kueue.x-k8s.io/workload` and the label `kueue.x-k8s.io/podset` on the pods that it starts. A pod without the
 //! annotation belongs to the workload with the same owner, or to the workload that the pod itself owns.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use reprieve_engine::snapshot::{Pod, Snapshot};
 use reprieve_engine::workloads::{FlavorNodes, Workload};
 use reprieve_engine::{PodId, WorkloadId};
 
-use crate::{Amounts, Defaults, Names, SnapshotBuilder, by_name, nth_rank};
+use crate::builder::{NodeDraft, ReadPod};
+use crate::quarantine::{Quarantine, key_of};
+use crate::{Defaults, Names, SnapshotBuilder, by_name, nth_rank};
 use reprieve_api::kueue::{KueueWorkload, POD_SET, PodSetSpec, WORKLOAD};
-use reprieve_api::{InputError, Kind, NamespacedName, ObjectRef, ObjectSet, Pod as ApiPod, PodSpec, Sourced};
+use reprieve_api::{
+    InputError, Kind, NamespacedName, ObjectKey, ObjectSet, Pod as ApiPod, PodSpec, ProblemCode, Sourced,
+};
 
 /// More synthetic pods than any cluster has are refused.
 const MAX_PODS: i64 = 1_000_000;
@@ -80,41 +83,57 @@ struct SyntheticPods {
     count: usize,
 }
 
-/// Returns the missing pods of pending workloads. A pod set with more pods than all nodes can hold gets none, because it cannot fit.
+/// Returns the missing pods of pending workloads. A pod set with more pods than all nodes can hold gets none, because it cannot fit. If
+/// there are too many pods, the largest workloads get none and are set aside.
 fn missing_pods(
     objects: &ObjectSet,
     membership: &WorkloadMembership,
     pods: &[(NamespacedName, Pod)],
     slots: i64,
     defaults: &Defaults,
-) -> Result<Vec<SyntheticPods>, InputError> {
+    too_large: &mut Vec<NamespacedName>,
+) -> Vec<SyntheticPods> {
     let mut existing: BTreeMap<(&NamespacedName, usize), i64> = BTreeMap::new();
     for (name, _) in pods.iter().filter(|(_, pod)| is_pending(pod)) {
         if let Some((workload, set)) = membership.get(name) {
             *existing.entry((workload, *set)).or_default() += 1;
         }
     }
-    let mut all = Vec::new();
-    let mut total = 0_i64;
-    for sourced in &objects.kueue_workloads {
-        let workload = &sourced.object;
-        let name = NamespacedName::from_meta(&workload.metadata);
-        if workload.status.as_ref().is_some_and(|status| status.admission.is_some()) {
+    let missing_of = |name: &NamespacedName, sourced: &Sourced<KueueWorkload>| {
+        let sets = sourced.object.spec.pod_sets.iter().enumerate().filter(|(_, set)| set.count <= slots);
+        let counts = sets.map(|(index, set)| {
+            let count = set.count.saturating_sub(existing.get(&(name, index)).copied().unwrap_or_default());
+            (index, count.max(0))
+        });
+        let counts: Vec<(usize, i64)> = counts.collect();
+        let total = counts.iter().fold(0_i64, |sum, (_, count)| sum.saturating_add(*count));
+        (total, counts)
+    };
+    let is_pending =
+        |workload: &KueueWorkload| workload.status.as_ref().is_none_or(|status| status.admission.is_none());
+    let named = by_name::<NamespacedName, _>(&objects.kueue_workloads).into_iter();
+    let named = named.filter(|(_, sourced)| is_pending(&sourced.object));
+    let workloads = named.map(|(name, sourced)| {
+        let (total, counts) = missing_of(&name, sourced);
+        (total, name, sourced, counts)
+    });
+    let mut workloads: Vec<_> = workloads.collect();
+    workloads.sort_by(|(total, name, ..), (other_total, other, ..)| (total, name).cmp(&(other_total, other)));
+    let (mut all, mut sum) = (Vec::new(), 0_i64);
+    for (total, name, sourced, counts) in workloads {
+        sum = sum.saturating_add(total);
+        if sum > MAX_PODS {
+            too_large.push(name);
             continue;
         }
-        for (index, set) in workload.spec.pod_sets.iter().enumerate().filter(|(_, set)| set.count <= slots) {
-            let count = set.count - existing.get(&(&name, index)).copied().unwrap_or_default();
-            total = total.saturating_add(count.max(0));
-            if total > MAX_PODS {
-                let problem = format!("all pending workloads have more than {MAX_PODS} pods; remove some of them");
-                return Err(sourced.locate(InputError::new(problem)));
-            }
+        for (index, count) in counts {
+            let set = &sourced.object.spec.pod_sets[index];
             let count = usize::try_from(count).unwrap_or_default();
             let template = template(&name, set, defaults);
             all.push(SyntheticPods { template, workload: name.clone(), set: (index, set.name.clone()), count });
         }
     }
-    Ok(all)
+    all
 }
 
 impl SyntheticPods {
@@ -138,53 +157,79 @@ fn template(workload: &NamespacedName, set: &PodSetSpec, defaults: &Defaults) ->
 }
 
 impl SnapshotBuilder {
-    /// Adds the missing pods of pending workloads to `pods`, in the order of names. Returns the workload of each pod.
+    /// Adds the missing pods of pending workloads to `pods`, in the order of names. Returns the workload of each pod. A workload whose pods
+    /// cannot be read is set aside.
     pub fn add_synthetic_pods(
         &mut self,
         objects: &ObjectSet,
-        allocatable: &[Amounts],
+        slots: i64,
         pods: &mut Vec<(NamespacedName, Pod)>,
-    ) -> Result<WorkloadMembership, InputError> {
+        broken: &mut BTreeSet<NamespacedName>,
+        quarantine: &mut Quarantine,
+    ) -> WorkloadMembership {
         let mut membership = find_membership(objects);
-        let slots = allocatable.iter().filter_map(|amounts| amounts.get("pods"));
-        let slots = slots.fold(0_i64, |sum, pods| sum.saturating_add(*pods));
-        for missing in missing_pods(objects, &membership, pods, slots, &Defaults::new(objects)?)? {
-            let pod = self.pod(&missing.workload, &missing.template, None);
-            let pod = pod.map_err(|error| error.object(ObjectRef::of(Kind::KueueWorkload, &missing.workload)))?;
-            if let Some(pod) = pod {
+        let mut too_large = Vec::new();
+        for missing in missing_pods(objects, &membership, pods, slots, &Defaults::new(objects), &mut too_large) {
+            let key = ObjectKey::new(Kind::KueueWorkload, missing.workload.clone());
+            let ReadPod { pod, problem, .. } = self.read_pod(&missing.workload, &missing.template, None);
+            if let Some(mut problem) = problem {
+                let field = problem.error.field.take().unwrap_or_default();
+                problem.error.field = Some(format!("spec.podSets[{}].template.{field}", missing.set.1));
+                quarantine.add(key, None, problem);
+                broken.insert(missing.workload.clone());
+            } else if let Some(pod) = pod {
                 for name in missing.names() {
                     membership.entry(name.clone()).or_insert_with(|| (missing.workload.clone(), missing.set.0));
                     pods.push((name, pod.clone()));
                 }
             }
         }
+        for name in too_large {
+            let problem = format!("all pending workloads have more than {MAX_PODS} pods; lower the count");
+            let error = InputError::new(problem).field("spec.podSets").code(ProblemCode::TooLarge);
+            quarantine.add(ObjectKey::new(Kind::KueueWorkload, name.clone()), None, error);
+            broken.insert(name);
+        }
+        pods.retain(|(name, _)| {
+            membership.get(name).is_none_or(|(workload, _)| !broken.contains(workload)) || !name.name.contains('/')
+        });
         pods.sort_by(|(a, _), (b, _)| a.cmp(b));
         for (index, (_, pod)) in pods.iter_mut().enumerate() {
             pod.rank = nth_rank(index);
         }
-        Ok(membership)
+        membership
     }
 
-    /// Returns for each flavor, in the order of names, the nodes with its labels, and its tolerations.
+    /// Returns for each flavor, in the order of names, the nodes with its labels, and its tolerations. A flavor that cannot be read has no
+    /// nodes and is set aside.
     pub fn flavors(
         &mut self,
         objects: &ObjectSet,
-        nodes: &BTreeMap<String, &Sourced<Node>>,
-    ) -> Result<Vec<FlavorNodes>, InputError> {
-        let named = by_name::<String, _>(&objects.resource_flavors)?;
+        nodes: &[NodeDraft<'_>],
+        broken: &mut BTreeSet<String>,
+        quarantine: &mut Quarantine,
+    ) -> Vec<FlavorNodes> {
         let mut flavors = Vec::new();
-        for flavor in named.into_values() {
+        for (name, flavor) in by_name::<String, _>(&objects.resource_flavors) {
             let spec = &flavor.object.spec;
-            let has_labels = |node: &&Sourced<Node>| {
+            let has_labels = |node: &NodeDraft<'_>| {
                 let labels = node.object.metadata.labels.as_ref();
                 let has = |(key, value): (&String, &String)| labels.and_then(|labels| labels.get(key)) == Some(value);
                 spec.node_labels.iter().all(has)
             };
             let tolerations = spec.tolerations.iter().map(|toleration| self.interners.toleration(toleration));
-            let tolerations = tolerations.collect::<Result<_, _>>().map_err(|error| flavor.locate(error))?;
-            flavors.push(FlavorNodes { nodes: nodes.values().map(has_labels).collect(), tolerations });
+            match tolerations.collect::<Result<Vec<_>, _>>() {
+                Ok(tolerations) => {
+                    flavors.push(FlavorNodes { nodes: nodes.iter().map(has_labels).collect(), tolerations });
+                }
+                Err(error) => {
+                    quarantine.add(key_of(flavor), Some(&flavor.source), error);
+                    broken.insert(name);
+                    flavors.push(FlavorNodes { nodes: vec![false; nodes.len()], tolerations: Vec::new() });
+                }
+            }
         }
-        Ok(flavors)
+        flavors
     }
 }
 

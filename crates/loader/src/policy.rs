@@ -9,9 +9,9 @@ use reprieve_engine::{Decision, Outcome, Policy, Timestamp, decide, decide_and_e
 use serde_json::Value;
 
 use crate::time::parse_time;
-use crate::{Loaded, timestamp};
+use crate::{Loaded, quarantine, timestamp};
 use reprieve_api::decode::decode;
-use reprieve_api::{InputError, NamespacedName, PreemptorRef, Profile, Reader, TestSpec};
+use reprieve_api::{InputError, Kind, NamespacedName, ObjectKey, PreemptorRef, Profile, Reader, TestSpec};
 
 /// The time of a PreemptionTest without `spec.now`.
 pub const DEFAULT_NOW: &str = "2026-01-01T01:00:00Z";
@@ -191,11 +191,42 @@ fn unknown_argument(policy: &str, known: &str, field: String) -> InputError {
     InputError::new(format!("policy {policy} has no such argument; its arguments are {known}")).field(field)
 }
 
+/// Returns the problem of the preemptor, or of an object on which its decision depends.
+pub fn problem_of<'l>(reference: &PreemptorRef, policy: &str, loaded: &'l Loaded) -> Option<&'l InputError> {
+    let (list, name) = (&loaded.quarantined, reference.full_name());
+    if list.is_empty() {
+        return None;
+    }
+    let no_queues = policy.eq_ignore_ascii_case("YuniKorn") && loaded.snapshot.queues().ids().len() == 0;
+    let config = list.iter().find(|entry| no_queues && entry.object.kind == Kind::ConfigMap);
+    if let Some(config) = config {
+        return Some(&config.error);
+    }
+    let kind = match reference.kind.as_str() {
+        "Pod" => Kind::Pod,
+        "PodGroup" => Kind::PodGroup,
+        "Workload" => Kind::KueueWorkload,
+        _ => return None,
+    };
+    let gang = match kind {
+        Kind::PodGroup => Some(ObjectKey::new(kind, name.clone())),
+        Kind::Pod => {
+            let job = loaded.names.pod_id(&name).and_then(|pod| loaded.snapshot.pod(pod).job);
+            job.map(|job| ObjectKey::new(Kind::KoordinatorPodGroup, loaded.names.job(job).clone()))
+        }
+        _ => None,
+    };
+    quarantine::of_preemptor(list, &ObjectKey::new(kind, name), gang.as_ref())
+}
+
 /// Finds the preemptor by name. It must be pending and of a kind that the policy decides about.
 pub fn preemptor(reference: &PreemptorRef, policy: &str, loaded: &Loaded) -> Result<PreemptorId, InputError> {
     let name = reference.full_name();
     let error = |problem: String| Err(InputError::new(problem).field("preemptor"));
     let is = |name: &str| policy.eq_ignore_ascii_case(name);
+    if let Some(problem) = problem_of(reference, policy, loaded) {
+        return Err(problem.clone());
+    }
     match reference.kind.as_str() {
         "Workload" if is("Kueue") => {
             let Some(id) = loaded.names.workload_id(&name) else {

@@ -64,7 +64,7 @@ pub fn on_preemption(workload: &KueueWorkload) -> Result<OnPreemption, InputErro
 /// preemption.
 pub fn preempts_from(status: &KueueWorkloadStatus) -> Option<Timestamp> {
     let evictions = status.scheduling_stats.iter().flat_map(|stats| &stats.evictions);
-    let times: i32 = evictions.filter(|stats| stats.reason == "Preempted").map(|stats| stats.count).sum();
+    let times: i64 = evictions.filter(|stats| stats.reason == "Preempted").map(|stats| i64::from(stats.count)).sum();
     let requeued = status.conditions.iter().find(|own| own.type_ == "Requeued" && own.status == "True")?;
     let doublings = u32::try_from(times - 1).ok()?.min(MAX_DOUBLINGS);
     Some(timestamp(requeued.last_transition_time.0).plus_seconds(PAUSE_SECONDS << doublings))

@@ -7,7 +7,7 @@ use reprieve_engine::Priority;
 use reprieve_engine::laws::toleration::Toleration;
 
 use crate::by_name;
-use reprieve_api::{InputError, Sourced};
+use reprieve_api::{InputError, ProblemCode, Sourced};
 
 const MINIMUM: &str = "preemption-toleration.scheduling.x-k8s.io/minimum-preemptable-priority";
 const SECONDS: &str = "preemption-toleration.scheduling.x-k8s.io/toleration-seconds";
@@ -36,14 +36,14 @@ impl Classes {
         objects: &[Sourced<PriorityClass>],
         max_preemption_excess: u32,
         warnings: &mut Vec<String>,
-    ) -> Result<Self, InputError> {
+    ) -> Self {
         let mut classes = BTreeMap::new();
         for (name, value) in [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)] {
             let class = Class { value, preemption_policy: None, toleration: None, opted_out: false };
             classes.insert(name.to_owned(), class);
         }
         let mut global_default = None;
-        for (name, sourced) in by_name::<String, _>(objects)? {
+        for (name, sourced) in by_name::<String, _>(objects) {
             let object = &sourced.object;
             let value = object.value.unwrap_or_default();
             let preemption_policy = object.preemption_policy.clone();
@@ -59,7 +59,7 @@ impl Classes {
             }
             classes.insert(name, Class { value, preemption_policy, toleration, opted_out });
         }
-        Ok(Self { classes, global_default, max_preemption_excess })
+        Self { classes, global_default, max_preemption_excess }
     }
 
     /// Returns the value of a class.
@@ -77,7 +77,7 @@ impl Classes {
         let from_class = || match non_empty(class) {
             Some(name) => self.value(name).map(|priority| priority.0).ok_or_else(|| {
                 let problem = format!("PriorityClass {name:?} is not in the input; add it, or set spec.priority");
-                InputError::new(problem).field("spec.priorityClassName")
+                InputError::new(problem).field("spec.priorityClassName").code(ProblemCode::MissingReference)
             }),
             None => Ok(self.global_default.as_ref().map_or(0, |(value, _)| *value)),
         };

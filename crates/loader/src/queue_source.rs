@@ -1,11 +1,12 @@
 //! The policy objects from which the queues of a snapshot come.
 
-use reprieve_api::{InputError, Pod};
+use reprieve_api::Pod;
 use reprieve_engine::QueueId;
 use reprieve_engine::snapshot::Cluster;
 
 use crate::koordinator::ElasticQuotaTree;
 use crate::names::QueueNames;
+use crate::quarantine::Problem;
 use crate::quota::{KueueTables, WorkloadReader};
 use crate::yunikorn::{YuniKornTree, queue_of};
 
@@ -31,19 +32,27 @@ impl QueueSource {
         }
     }
 
-    /// Returns the queue whose quota a pod uses. A pod that names an unknown ElasticQuota is an error.
-    pub fn queue_of(&self, pod: &Pod) -> Result<Option<QueueId>, InputError> {
+    /// Returns the queue whose quota a pod uses. A pod that names a queue in which it cannot run has a problem.
+    pub fn queue_of(&self, pod: &Pod) -> Result<Option<QueueId>, Problem> {
         match self {
-            Self::YuniKorn(tree) => Ok(queue_of(pod).and_then(|path| tree.queue_id(&path))),
+            Self::YuniKorn(tree) => queue_of(pod).and_then(|path| tree.queue_id(&path)).transpose(),
             Self::Koordinator(quotas) => quotas.queue_of(pod),
             Self::Kueue(_) | Self::None => Ok(None),
         }
     }
 
-    /// Whether a pod names a queue that is not in the tree, for which YuniKorn would create a dynamic queue.
+    /// Whether the tree must be built again before the queue of this pod is known: YuniKorn creates queues that pods name.
     pub fn lacks_queue_of(&self, pod: &Pod) -> bool {
         match self {
             Self::YuniKorn(tree) => queue_of(pod).is_some_and(|path| tree.queue_id(&path).is_none()),
+            Self::Koordinator(_) | Self::Kueue(_) | Self::None => false,
+        }
+    }
+
+    /// Whether the tree must be built again when this pod is gone, because its queue keeps other pods from theirs.
+    pub fn depends_on(&self, pod: &Pod) -> bool {
+        match self {
+            Self::YuniKorn(tree) => queue_of(pod).is_some_and(|path| tree.depends_on_pods_of(&path)),
             Self::Koordinator(_) | Self::Kueue(_) | Self::None => false,
         }
     }
@@ -68,7 +77,9 @@ impl QueueSource {
         let named = |queues: Vec<String>| (QueueNames { queues, ..QueueNames::default() }, Vec::new());
         match (&*self, kueue) {
             (Self::YuniKorn(tree), _) => {
-                let offered = |index: usize| cluster.nodes.iter().map(|node| node.allocatable[index]).sum();
+                let offered = |index: usize| {
+                    cluster.nodes.iter().fold(0_i64, |sum, node| sum.saturating_add(node.allocatable[index]))
+                };
                 let offered: Vec<i64> = (0..resources.len()).map(offered).collect();
                 cluster.queues = tree.to_queue_tree(resources, &offered);
                 named(tree.queues.iter().map(|queue| queue.spec.name.clone()).collect())

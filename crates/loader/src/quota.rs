@@ -14,22 +14,26 @@ use reprieve_engine::workloads::{
 use reprieve_engine::{FlavorId, FlavorResourceId, Priority, QueueId, QuotaResourceId, WorkloadId};
 use serde_json::Value;
 
+use crate::index::{Lost, forest};
 use crate::names::{Numbered, QueueNames};
 use crate::namespace_selector::{self, Namespaces};
 use crate::preemption_options::{parse_choice, sorting};
 use crate::protected_namespaces::protected;
+use crate::quarantine::{Problem, Quarantine, key_of};
 use crate::requests::{self, text_of};
 use crate::workload_classes::WorkloadClasses;
-use crate::{Interner, QueueSpec, by_name, path_from_root};
+use crate::{Interner, QueueSpec, by_name};
 use reprieve_api::kueue::{
     BorrowWithinCohortSpec, ClusterQueueSpec, CohortSpec, FlavorSpec, KueueWorkload, PreemptionSpec, ResourceGroupSpec,
     ResourceQuota,
 };
-use reprieve_api::{InputError, ObjectSet, quantity};
+use reprieve_api::{InputError, Kind, NamespacedName, ObjectKey, ObjectSet, ProblemCode, quantity};
 use workloads::{PlacedPods, unfinished};
 pub use workloads::{WorkloadReader, workload_order_key};
 
 const NANO_PER_UNIT: i64 = 1_000_000_000;
+/// The largest sum of quotas. A larger sum counts as this one.
+const MAX_SUM: i64 = 1 << 61;
 
 /// The tables of a snapshot that come from Kueue's objects.
 pub struct KueueTables {
@@ -48,27 +52,38 @@ struct Notes<'a> {
     warnings: &'a mut Vec<String>,
 }
 
+/// What another part of the loader found wrong with Kueue's objects.
+#[derive(Default)]
+pub struct BrokenForKueue {
+    /// The flavors whose nodes cannot be found.
+    pub flavors: BTreeSet<String>,
+    /// The pending workloads whose pods cannot be read.
+    pub workloads: BTreeSet<NamespacedName>,
+}
+
 /// Reads Kueue's objects; `None` if there is no ClusterQueue. If `places_all`, this scheduler places the pods of all workloads, otherwise
 /// only those whose template names it.
 pub fn kueue_tables(
     objects: &ObjectSet,
-    scheduler: &str,
-    places_all: bool,
+    (scheduler, places_all): (&str, bool),
+    broken: &BrokenForKueue,
     texts: &mut Interner,
-) -> Result<Option<KueueTables>, InputError> {
+    quarantine: &mut Quarantine,
+) -> Option<KueueTables> {
     if objects.cluster_queues.is_empty() {
-        return Ok(None);
+        return None;
     }
-    let tree = QuotaTreeBuilder::new(objects)?;
-    let (queues, rules) = tree.tree()?;
+    let tree = QuotaTreeBuilder::new(objects, &broken.flavors, quarantine);
+    let (queues, rules) = tree.tree();
     let queue_names = tree.drafts.iter().map(|node| node.name.clone()).collect();
     let mut warnings = Vec::new();
     let notes = &mut Notes { texts, warnings: &mut warnings };
     let places = PlacedPods { all: places_all, scheduler: scheduler.to_owned() };
-    let mut reader = WorkloadReader::new(tree, &rules, objects, places, notes)?;
-    let named = unfinished(objects)?;
-    let workloads = reader.all(&named, notes)?;
-    Ok(Some(KueueTables {
+    let mut reader = WorkloadReader::new(tree, &rules, objects, places, notes, quarantine);
+    let mut named = unfinished(objects);
+    named.retain(|name, _| !broken.workloads.contains(name));
+    let workloads = reader.all(&mut named, notes, quarantine);
+    Some(KueueTables {
         queues,
         rules,
         workloads,
@@ -81,7 +96,7 @@ pub fn kueue_tables(
         },
         warnings,
         reader,
-    }))
+    })
 }
 
 /// Returns the names of a workload's pod sets.
@@ -90,8 +105,8 @@ pub fn pod_set_names(workload: &KueueWorkload) -> Vec<String> {
 }
 
 /// Returns ClusterQueues and cohorts with their quotas summed over all flavors.
-pub fn queue_specs(objects: &ObjectSet) -> Result<Vec<QueueSpec>, InputError> {
-    let tree = QuotaTreeBuilder::new(objects)?;
+pub fn queue_specs(objects: &ObjectSet, quarantine: &mut Quarantine) -> Vec<QueueSpec> {
+    let tree = QuotaTreeBuilder::new(objects, &BTreeSet::new(), quarantine);
     let names: BTreeMap<QuotaResourceId, &String> = tree.resources.iter().map(|(name, id)| (*id, name)).collect();
     let spec = |node: &QueueDraft| {
         let mut spec = QueueSpec { name: node.name.clone(), parent: node.parent, ..QueueSpec::default() };
@@ -108,7 +123,7 @@ pub fn queue_specs(objects: &ObjectSet) -> Result<Vec<QueueSpec>, InputError> {
         spec.limit = limits.collect();
         spec
     };
-    Ok(tree.drafts.iter().map(spec).collect())
+    tree.drafts.iter().map(spec).collect()
 }
 
 /// The quota of each resource of each flavor.
@@ -138,18 +153,41 @@ struct QuotaTreeBuilder {
     drafts: Vec<QueueDraft>,
     cohorts: BTreeMap<String, usize>,
     cluster_queues: BTreeMap<String, QueueId>,
+    lost: LostQuota,
     classes: WorkloadClasses,
     namespaces: Namespaces,
     /// The namespaces whose workloads are never victims.
     protected: BTreeSet<String>,
 }
 
+/// Kueue's objects that are set aside, by name.
+#[derive(Default)]
+struct LostQuota {
+    flavors: BTreeMap<String, ObjectKey>,
+    cohorts: BTreeMap<String, ObjectKey>,
+    cluster_queues: BTreeMap<String, ObjectKey>,
+}
+
 impl QuotaTreeBuilder {
-    fn new(objects: &ObjectSet) -> Result<Self, InputError> {
-        let named = by_name::<String, _>(&objects.resource_flavors)?;
-        let flavors = named.into_iter().enumerate();
-        let flavors =
-            flavors.map(|(index, (name, flavor))| (name, (FlavorId::new(index), flavor.object.spec.clone()))).collect();
+    fn new(objects: &ObjectSet, broken_flavors: &BTreeSet<String>, quarantine: &mut Quarantine) -> Self {
+        let named = by_name::<String, _>(&objects.resource_flavors);
+        let mut flavors = BTreeMap::new();
+        let mut lost = LostQuota::default();
+        for (index, (name, flavor)) in named.into_iter().enumerate() {
+            if broken_flavors.contains(&name) {
+                lost.flavors.insert(name.clone(), key_of(flavor));
+            }
+            flavors.insert(name, (FlavorId::new(index), flavor.object.spec.clone()));
+        }
+        for key in objects.unreadable.iter().map(|one| &one.object) {
+            let list = match key.kind {
+                Kind::ResourceFlavor => &mut lost.flavors,
+                Kind::Cohort => &mut lost.cohorts,
+                Kind::ClusterQueue => &mut lost.cluster_queues,
+                _ => continue,
+            };
+            list.insert(key.name.name.clone(), key.clone());
+        }
         let groups = objects.cluster_queues.iter().flat_map(|queue| &queue.object.spec.resource_groups);
         let groups = groups.chain(objects.cohorts.iter().flat_map(|cohort| &cohort.object.spec.resource_groups));
         let named: BTreeSet<&String> = groups.flat_map(|group| &group.covered_resources).collect();
@@ -161,86 +199,124 @@ impl QuotaTreeBuilder {
             drafts: Vec::new(),
             cohorts: BTreeMap::new(),
             cluster_queues: BTreeMap::new(),
-            classes: WorkloadClasses::new(objects)?,
+            lost,
+            classes: WorkloadClasses::new(objects),
             namespaces: Namespaces::new(objects),
             protected: protected(objects),
         };
-        tree.add_cohorts(objects)?;
-        tree.add_queues(objects)?;
-        Ok(tree)
+        tree.add_cohorts(objects, quarantine);
+        tree.add_queues(objects, quarantine);
+        tree
     }
 
-    /// Adds cohorts, parents first. A cohort needs no object: a ClusterQueue or cohort may just name it.
-    fn add_cohorts(&mut self, objects: &ObjectSet) -> Result<(), InputError> {
-        let defined = by_name::<String, _>(&objects.cohorts)?;
+    /// Adds cohorts, parents first. A cohort needs no object: a ClusterQueue or cohort may just name it. A cohort that cannot be read is
+    /// set aside with what is in it; so are all cohorts of a cycle.
+    fn add_cohorts(&mut self, objects: &ObjectSet, quarantine: &mut Quarantine) {
+        let defined = by_name::<String, _>(&objects.cohorts);
         let mut names: BTreeSet<String> = defined.keys().cloned().collect();
         names.extend(defined.values().filter_map(|cohort| cohort.object.spec.parent_name.clone()));
         names.extend(objects.cluster_queues.iter().filter_map(|queue| queue.object.spec.cohort_name.clone()));
         names.retain(|name| !name.is_empty());
-        let parent_of = |name: &String| {
+        let parent_of = |name: &str| {
             defined.get(name).and_then(|cohort| cohort.object.spec.parent_name.clone()).filter(|name| !name.is_empty())
         };
+        let mut drafts = BTreeMap::new();
         for name in &names {
-            let path = path_from_root(name, parent_of).map_err(|parent| {
-                let problem = format!("cohort {parent:?} is an ancestor of itself; break the cycle");
-                defined[name].locate(InputError::new(problem).field("spec.parentName"))
-            })?;
-            for name in path {
-                if self.cohorts.contains_key(&name) {
+            let Some(cohort) = defined.get(name) else {
+                if self.lost.cohorts.contains_key(name) {
                     continue;
                 }
-                let parent = parent_of(&name).map(|parent| self.cohorts[&parent]);
-                let node = match defined.get(&name) {
-                    None => self.draft(&name, parent, &ClusterQueueSpec::default())?,
-                    Some(cohort) => {
-                        let CohortSpec { resource_groups, fair_sharing, .. } = cohort.object.spec.clone();
-                        let spec = ClusterQueueSpec { resource_groups, fair_sharing, ..ClusterQueueSpec::default() };
-                        self.draft(&name, parent, &spec).map_err(|error| cohort.locate(error))?
-                    }
-                };
-                self.cohorts.insert(name, self.drafts.len());
-                self.drafts.push(QueueDraft { rules: QueueRules { is_cohort: true, ..node.rules }, ..node });
+                drafts.extend(self.draft(name, &ClusterQueueSpec::default()).ok().map(|draft| (name.clone(), draft)));
+                continue;
+            };
+            let CohortSpec { resource_groups, fair_sharing, .. } = cohort.object.spec.clone();
+            let spec = ClusterQueueSpec { resource_groups, fair_sharing, ..ClusterQueueSpec::default() };
+            match self.draft(name, &spec) {
+                Ok(draft) => _ = drafts.insert(name.clone(), draft),
+                Err(problem) => {
+                    quarantine.add(key_of(cohort), Some(&cohort.source), problem);
+                    self.lost.cohorts.insert(name.clone(), key_of(cohort));
+                }
             }
         }
-        Ok(())
-    }
-
-    fn add_queues(&mut self, objects: &ObjectSet) -> Result<(), InputError> {
-        for (name, queue) in by_name::<String, _>(&objects.cluster_queues)? {
-            let spec = &queue.object.spec;
-            let cohort = spec.cohort_name.as_ref().filter(|name| !name.is_empty());
-            let parent = cohort.map(|cohort| self.cohorts[cohort]);
-            let node = self.draft(&name, parent, spec).map_err(|error| queue.locate(error))?;
-            self.cluster_queues.insert(name, QueueId::new(self.drafts.len()));
-            self.drafts.push(node);
+        let (order, lost) = forest(&names, parent_of, |name| drafts.contains_key(name));
+        for (name, why) in lost {
+            let Some(cohort) = defined.get(&name) else { continue };
+            let field = "spec.parentName";
+            let problem = match why {
+                Lost::Parent(parent) => {
+                    let parent = NamespacedName::new("default", &parent);
+                    Problem::refers_to(ObjectKey::new(Kind::Cohort, parent), field)
+                }
+                Lost::Cycle => {
+                    let problem = format!("cohort {name:?} is an ancestor of itself; break the cycle");
+                    InputError::new(problem).field(field).code(ProblemCode::Cycle).into()
+                }
+            };
+            quarantine.add(key_of(cohort), Some(&cohort.source), problem);
+            self.lost.cohorts.insert(name, key_of(cohort));
         }
-        Ok(())
+        for name in order {
+            let Some(node) = drafts.remove(&name) else { continue };
+            let parent = parent_of(&name).and_then(|parent| self.cohorts.get(&parent).copied());
+            self.cohorts.insert(name, self.drafts.len());
+            self.drafts.push(QueueDraft { parent, rules: QueueRules { is_cohort: true, ..node.rules }, ..node });
+        }
     }
 
-    fn draft(&self, name: &str, parent: Option<usize>, spec: &ClusterQueueSpec) -> Result<QueueDraft, InputError> {
+    fn add_queues(&mut self, objects: &ObjectSet, quarantine: &mut Quarantine) {
+        for (name, queue) in by_name::<String, _>(&objects.cluster_queues) {
+            match self.queue_draft(&name, &queue.object.spec) {
+                Ok(node) => {
+                    self.cluster_queues.insert(name, QueueId::new(self.drafts.len()));
+                    self.drafts.push(node);
+                }
+                Err(problem) => {
+                    quarantine.add(key_of(queue), Some(&queue.source), problem);
+                    self.lost.cluster_queues.insert(name, key_of(queue));
+                }
+            }
+        }
+    }
+
+    fn queue_draft(&self, name: &str, spec: &ClusterQueueSpec) -> Result<QueueDraft, Problem> {
+        let cohort = spec.cohort_name.as_ref().filter(|name| !name.is_empty());
+        if let Some(lost) = cohort.and_then(|cohort| self.lost.cohorts.get(cohort)) {
+            return Err(Problem::refers_to(lost.clone(), "spec.cohortName"));
+        }
+        let parent = cohort.and_then(|cohort| self.cohorts.get(cohort).copied());
+        Ok(QueueDraft { parent, ..self.draft(name, spec)? })
+    }
+
+    fn draft(&self, name: &str, spec: &ClusterQueueSpec) -> Result<QueueDraft, Problem> {
         let (quota, groups) = self.quota(&spec.resource_groups)?;
         namespace_selector::check(&spec.namespace_selector)?;
         let namespace_selector = spec.namespace_selector.clone();
-        Ok(QueueDraft { name: name.to_owned(), parent, quota, namespace_selector, rules: queue_rules(spec, groups)? })
+        let rules = queue_rules(spec, groups)?;
+        Ok(QueueDraft { name: name.to_owned(), parent: None, quota, namespace_selector, rules })
     }
 
-    fn quota(&self, groups: &[ResourceGroupSpec]) -> Result<(Quotas, Vec<ResourceGroup>), InputError> {
+    fn quota(&self, groups: &[ResourceGroupSpec]) -> Result<(Quotas, Vec<ResourceGroup>), Problem> {
         let mut quota = BTreeMap::new();
         let mut read = Vec::new();
         for (index, group) in groups.iter().enumerate() {
             let mut flavors = Vec::new();
             for (flavor_at, flavor) in group.flavors.iter().enumerate() {
                 let path = format!("spec.resourceGroups[{index}].flavors[{flavor_at}]");
+                if let Some(lost) = self.lost.flavors.get(&flavor.name) {
+                    return Err(Problem::refers_to(lost.clone(), &format!("{path}.name")));
+                }
                 let Some((id, _)) = self.flavors.get(&flavor.name) else {
                     let problem = format!("ResourceFlavor {:?} is not in the input; add it", flavor.name);
-                    return Err(InputError::new(problem).field(format!("{path}.name")));
+                    let error = InputError::new(problem).field(format!("{path}.name"));
+                    return Err(error.code(ProblemCode::MissingReference).into());
                 };
                 flavors.push(*id);
                 for resource in &flavor.resources {
                     let covered = group.covered_resources.contains(&resource.name);
                     let Some(&of) = self.resources.get(&resource.name).filter(|_| covered) else {
                         let problem = format!("{:?} is not in coveredResources; add it there", resource.name);
-                        return Err(InputError::new(problem).field(format!("{path}.resources")));
+                        return Err(InputError::new(problem).field(format!("{path}.resources")).into());
                     };
                     let cell = quota_limits(resource).map_err(|error| {
                         let field = error.field.clone().unwrap_or_default();
@@ -249,14 +325,15 @@ impl QuotaTreeBuilder {
                     quota.insert((*id, of), cell);
                 }
             }
-            let resources = group.covered_resources.iter().map(|resource| self.resources[resource]).collect();
+            let resources =
+                group.covered_resources.iter().filter_map(|resource| self.resources.get(resource).copied()).collect();
             read.push(ResourceGroup { resources, flavors });
         }
         Ok((quota, read))
     }
 
     /// Returns the tree, in which the quota of a cohort includes what the queues below it lend.
-    fn tree(&self) -> Result<(QueueTree, QuotaRules), InputError> {
+    fn tree(&self) -> (QueueTree, QuotaRules) {
         let cells: BTreeSet<_> = self.drafts.iter().flat_map(|draft| draft.quota.keys().copied()).collect();
         let cells: Vec<(FlavorId, QuotaResourceId)> = cells.into_iter().collect();
         let n = cells.len();
@@ -277,12 +354,7 @@ impl QuotaTreeBuilder {
                 local[index][cell] = lending.map_or(0, |limit| (subtree[index][cell] - limit).max(0));
                 if let Some(parent) = self.drafts[index].parent {
                     let lent = subtree[index][cell] - local[index][cell];
-                    subtree[parent][cell] = subtree[parent][cell].checked_add(lent).ok_or_else(|| {
-                        InputError::new(format!(
-                            "the quotas below cohort {} exceed 2^63-1; lower them",
-                            self.drafts[parent].name
-                        ))
-                    })?;
+                    subtree[parent][cell] = subtree[parent][cell].saturating_add(lent).min(MAX_SUM);
                 }
             }
         }
@@ -308,7 +380,7 @@ impl QuotaTreeBuilder {
         let rules = rules.collect();
         let resource_of = cells.iter().map(|(_, resource)| *resource).collect();
         let rules = QuotaRules::new(rules, table, resource_of, self.resources.get("pods").copied());
-        Ok((queues, rules))
+        (queues, rules)
     }
 }
 
@@ -402,7 +474,10 @@ fn borrow_within(spec: Option<&BorrowWithinCohortSpec>) -> Result<BorrowWithinCo
 fn quota_limits(resource: &ResourceQuota) -> Result<QuotaLimits, InputError> {
     let amount =
         |value: &Value, field: &str| requests::amount(&resource.name, value).map_err(|error| error.field(field));
-    let limit = |value: &Option<Value>, field: &str| value.as_ref().map(|value| amount(value, field)).transpose();
+    let limit = |value: &Option<Value>, field: &str| {
+        let limit = |value| requests::limit(&resource.name, value).map_err(|error| error.field(field));
+        value.as_ref().map(limit).transpose()
+    };
     let nominal = if resource.nominal_quota.is_null() { 0 } else { amount(&resource.nominal_quota, "nominalQuota")? };
     let borrowing_limit = match limit(&resource.max, "max")? {
         Some(max) => Some((max - nominal).max(0)),

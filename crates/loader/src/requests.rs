@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use reprieve_api::pod::ContainerStatus;
 use reprieve_api::quantity::QuantityError;
-use reprieve_api::{Container, InputError, Pod, PodSpec, PodStatus, quantity};
+use reprieve_api::{Container, InputError, Pod, PodSpec, PodStatus, ProblemCode, quantity};
 
 /// The amount of each resource: milli-CPU for cpu, whole units for all others.
 pub type Amounts = BTreeMap<String, i64>;
@@ -88,9 +88,32 @@ pub fn amounts(list: &Quantities, path: &str) -> Result<Amounts, InputError> {
 /// Returns the amount of a quantity in a queue's configuration, which may be a number or text.
 pub(crate) fn amount(resource: &str, value: &Value) -> Result<i64, InputError> {
     let text = text_of(value);
-    let exact = quantity::parse_nano(&text);
-    let amount = exact.and_then(|exact| in_units(resource, exact));
-    amount.map_err(|error| InputError::new(format!("{text:?} {error}")))
+    quantity_amount(resource, &text).map_err(|error| invalid(&text, error))
+}
+
+/// Returns the amount of a limit. A larger limit than any amount is the same as the largest amount.
+pub(crate) fn limit(resource: &str, value: &Value) -> Result<i64, InputError> {
+    let text = text_of(value);
+    match quantity_amount(resource, &text) {
+        Err(QuantityError::Overflow) => Ok(quantity::MAX_AMOUNT),
+        amount => amount.map_err(|error| invalid(&text, error)),
+    }
+}
+
+fn quantity_amount(resource: &str, text: &str) -> Result<i64, QuantityError> {
+    quantity::parse_nano(text).and_then(|exact| in_units(resource, exact))
+}
+
+/// Returns the error about the text of a quantity.
+pub(crate) fn invalid(text: &str, error: QuantityError) -> InputError {
+    InputError::new(format!("{text:?} {error}")).code(code_of(error))
+}
+
+fn code_of(error: QuantityError) -> ProblemCode {
+    match error {
+        QuantityError::Overflow => ProblemCode::TooLarge,
+        QuantityError::Syntax | QuantityError::Negative => ProblemCode::InvalidValue,
+    }
 }
 
 /// Returns the text of a scalar.
@@ -176,7 +199,7 @@ fn exact(list: &Quantities, field: impl Fn(&str) -> String) -> Result<Exact, Inp
     let amount = |(resource, quantity): (&String, &Quantity)| {
         let text = quantity.0.as_str();
         let parsed = quantity::parse_nano(text);
-        let amount = parsed.map_err(|error| InputError::new(format!("{text:?} {error}")).field(field(resource)))?;
+        let amount = parsed.map_err(|error| invalid(text, error).field(field(resource)))?;
         Ok((resource.clone(), quantity::round_to_milli(amount)))
     };
     list.iter().map(amount).collect()
@@ -184,7 +207,9 @@ fn exact(list: &Quantities, field: impl Fn(&str) -> String) -> Result<Exact, Inp
 
 fn rounded(exact: Exact, path: &str) -> Result<Amounts, InputError> {
     let amount = |(resource, amount): (String, i128)| {
-        let too_large = |error| InputError::new(format!("the sum {error}")).field(format!("{path}: {resource}"));
+        let too_large = |error| {
+            InputError::new(format!("the sum {error}")).field(format!("{path}: {resource}")).code(code_of(error))
+        };
         let rounded = in_units(&resource, amount).map_err(too_large)?;
         Ok((resource, rounded))
     };

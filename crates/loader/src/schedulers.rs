@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_engine::Policy;
 
-use reprieve_api::{NamespacedName, ObjectSet, Pod, group_of, job_of};
+use reprieve_api::{Kind, NamespacedName, ObjectKey, ObjectSet, Pod, group_of, job_of};
 
 /// The default `schedulerName` of Reprieve.
 pub const DEFAULT_SCHEDULER_NAME: &str = "reprieve";
@@ -29,7 +29,7 @@ impl Schedulers {
         }
         let mut named: BTreeMap<NamespacedName, BTreeSet<&str>> = BTreeMap::new();
         for pod in objects.pods.iter().map(|pod| &*pod.object).filter(|pod| is_pending(pod)) {
-            if let Some(gang) = gang_of(pod, policy) {
+            if let Some(ObjectKey { name: gang, .. }) = gang_of(pod, policy) {
                 named.entry(gang).or_default().insert(scheduler_of(pod));
             }
         }
@@ -43,10 +43,15 @@ impl Schedulers {
     /// Whether a pod is a member of a gang and names another scheduler.
     pub fn names_other_scheduler(&self, pod: &Pod, policy: &Policy) -> bool {
         let own = scheduler_of(pod);
-        gang_of(pod, policy).is_some_and(|gang| match self {
+        gang_of(pod, policy).is_some_and(|ObjectKey { name: gang, .. }| match self {
             Self::Named(name) => name != own,
             Self::ByGang(names) => names.get(&gang).is_some_and(|name| name != own),
         })
+    }
+
+    /// Whether a pod names another scheduler than the one that decides. Without a name every pod may be its own.
+    pub fn is_foreign(&self, pod: &Pod) -> bool {
+        matches!(self, Self::Named(name) if name != scheduler_of(pod))
     }
 
     /// Returns the name of the scheduler that decides.
@@ -59,10 +64,10 @@ impl Schedulers {
 }
 
 /// Returns the group or job as part of which the policy places a pod.
-fn gang_of(pod: &Pod, policy: &Policy) -> Option<NamespacedName> {
+pub fn gang_of(pod: &Pod, policy: &Policy) -> Option<ObjectKey> {
     match policy {
-        Policy::Kubernetes(_) => group_of(pod),
-        Policy::Koordinator(_) => job_of(pod),
+        Policy::Kubernetes(_) => Some(ObjectKey::new(Kind::PodGroup, group_of(pod)?)),
+        Policy::Koordinator(_) => Some(ObjectKey::new(Kind::KoordinatorPodGroup, job_of(pod)?)),
         Policy::YuniKorn | Policy::Kueue(_) => None,
     }
 }

@@ -107,6 +107,23 @@ impl Interners {
         })
     }
 
+    /// Returns the shape of a bound pod of which only the room is known: its labels, its ports and `requests`.
+    pub fn occupied_shape(&mut self, name: &NamespacedName, pod: &Pod, requests: &Amounts) -> Shape {
+        let empty = PodSpec::default();
+        let spec = pod.spec.as_deref().unwrap_or(&empty);
+        Shape {
+            namespace: NamespaceId(self.namespaces.id(&name.namespace)),
+            labels: self.selected_labels(pod.metadata.labels.as_ref()),
+            requests: self.requests(requests),
+            nodes: NodeSelection { all: Vec::new(), any: None },
+            tolerations: Vec::new(),
+            ports: self.ports(spec),
+            affinity: Vec::new(),
+            anti_affinity: Vec::new(),
+            spread: Vec::new(),
+        }
+    }
+
     /// Returns the requests by resource id, starting with 1 for `pods`. Resources with higher ids are added later.
     fn requests(&mut self, amounts: &Amounts) -> Vec<i64> {
         let mut requests = vec![1];

@@ -101,7 +101,7 @@ fn admit(
     pods: Vec<Sourced<Pod>>,
     groups: Vec<Sourced<PodGroup>>,
 ) -> Result<Vec<String>, InputError> {
-    let defaults = Defaults::new(cluster)?;
+    let defaults = Defaults::new(cluster);
     // The pods of a Job have the same problems; only the first pod is named.
     let (mut known, mut warnings) = (BTreeSet::new(), Vec::new());
     for mut pod in pods {

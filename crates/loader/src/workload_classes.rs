@@ -6,7 +6,7 @@ use reprieve_engine::Priority;
 
 use crate::by_name;
 use reprieve_api::kueue::KueueWorkloadSpec;
-use reprieve_api::{InputError, ObjectSet};
+use reprieve_api::{InputError, ObjectSet, ProblemCode};
 
 /// The priority classes that a workload may name.
 pub struct WorkloadClasses {
@@ -16,13 +16,13 @@ pub struct WorkloadClasses {
 
 impl WorkloadClasses {
     /// Reads the classes of a cluster.
-    pub fn new(objects: &ObjectSet) -> Result<Self, InputError> {
-        let own = by_name::<String, _>(&objects.workload_classes)?;
-        let of_pods = by_name::<String, _>(&objects.priority_classes)?;
-        Ok(Self {
+    pub fn new(objects: &ObjectSet) -> Self {
+        let own = by_name::<String, _>(&objects.workload_classes);
+        let of_pods = by_name::<String, _>(&objects.priority_classes);
+        Self {
             own: own.into_iter().map(|(name, class)| (name, class.object.spec.value)).collect(),
             of_pods: of_pods.into_iter().map(|(name, class)| (name, class.object.value.unwrap_or_default())).collect(),
-        })
+        }
     }
 
     /// Returns the priority of a workload.
@@ -43,7 +43,7 @@ impl WorkloadClasses {
         let field = if named.is_some() { "spec.priorityClassRef" } else { "spec.priorityClassName" };
         classes.get(name).map(|value| Priority(*value)).ok_or_else(|| {
             let problem = format!("{kind} {name:?} is not in the input; add it, or set spec.priority");
-            InputError::new(problem).field(field)
+            InputError::new(problem).field(field).code(ProblemCode::MissingReference)
         })
     }
 }

@@ -4,7 +4,7 @@
 //! [`crate::builder`] calls it for the snapshot, `translate` for the queues of another policy. The rules are in
 //! `docs/rules/yunikorn.md`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use reprieve_engine::QueueId;
@@ -12,10 +12,11 @@ use reprieve_engine::queues::{Queue, QueuePriority, QueueTree};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::requests::{amount, text_of};
+use crate::quarantine::{Problem, Quarantine, key_of};
+use crate::requests::{amount, limit, text_of};
 use crate::{Amounts, QueueSpec};
 use reprieve_api::decode::plain_problem;
-use reprieve_api::{InputError, NamespacedName, ObjectSet, Pod, Sourced, quantity};
+use reprieve_api::{InputError, NamespacedName, ObjectKey, ObjectSet, Pod, ProblemCode, Sourced, quantity};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -72,6 +73,12 @@ struct Resources {
 pub struct YuniKornTree {
     pub enabled: bool,
     pub queues: Vec<QueueConfig>,
+    /// The ConfigMap of the queues.
+    config: Option<ObjectKey>,
+    /// The paths of the configured queues that are set aside.
+    lost: Vec<String>,
+    /// The paths that pods name and that no queue can have.
+    refused: BTreeMap<String, Problem>,
 }
 
 /// A queue of the configuration, or a dynamic queue that a pod names.
@@ -100,32 +107,63 @@ enum PreemptionPolicy {
     Disabled,
 }
 
-/// Reads the queue tree and adds the dynamic queues that pods name. `None` if the input has no ConfigMap `yunikorn-configs`.
-pub fn queue_tree(objects: &ObjectSet, warnings: &mut Vec<String>) -> Result<Option<YuniKornTree>, InputError> {
+/// Reads the queue tree and adds the dynamic queues that pods name; `reads_queue` says whether the queue of a pod is read. `None` if the
+/// input has no ConfigMap `yunikorn-configs`, or none that can be read. A queue that cannot be read is set aside with the queues below it.
+pub fn queue_tree(
+    objects: &ObjectSet,
+    reads_queue: impl Fn(&Pod) -> bool,
+    warnings: &mut Vec<String>,
+    quarantine: &mut Quarantine,
+) -> Option<YuniKornTree> {
     let is_config = |map: &&Sourced<ConfigMap>| map.object.metadata.name.as_deref() == Some("yunikorn-configs");
-    let Some(map) = objects.config_maps.iter().find(is_config) else { return Ok(None) };
-    let located = |error: InputError| map.locate(error);
-    let text = map.object.data.as_ref().and_then(|data| data.get("queues.yaml")).map(String::as_str);
-    let text = text.ok_or_else(|| located(InputError::new("is missing; add the queues").field("data[queues.yaml]")))?;
+    let map = objects.config_maps.iter().find(is_config)?;
+    let (mut tree, problems) = match read_config(&map.object, warnings) {
+        Ok(read) => read,
+        Err(error) => {
+            quarantine.add(key_of(map), Some(&map.source), error);
+            return None;
+        }
+    };
+    for (_, error) in &problems {
+        quarantine.add(key_of(map), Some(&map.source), error.clone());
+    }
+    tree.lost = problems.into_iter().filter(|(path, _)| tree.find(path).is_none()).map(|(path, _)| path).collect();
+    tree.config = Some(key_of(map));
+    let pods = objects.pods.iter().map(|pod| &*pod.object).filter(|pod| !pod.is_finished() && reads_queue(pod));
+    let named: BTreeSet<String> = pods.filter_map(queue_of).collect();
+    let mut builder = TreeBuilder { tree: &mut tree, warnings, problems: Vec::new() };
+    for path in named {
+        builder.add_dynamic(&path);
+    }
+    Some(tree)
+}
+
+/// Reads the queues of a configuration. Returns the tree, and the path and the error of each queue that cannot be read.
+#[allow(clippy::type_complexity, reason = "the two results of one reading")]
+fn read_config(
+    map: &ConfigMap,
+    warnings: &mut Vec<String>,
+) -> Result<(YuniKornTree, Vec<(String, InputError)>), InputError> {
+    let text = map.data.as_ref().and_then(|data| data.get("queues.yaml")).map(String::as_str);
+    let text = text.ok_or_else(|| InputError::new("is missing; add the queues").field("data[queues.yaml]"))?;
     let config: Config = serde_saphyr::from_str(text).map_err(|error| {
         let message = error.without_snippet().to_string();
         let problem = plain_problem(message.lines().next().unwrap_or_default());
-        located(InputError::new(problem).field("data[queues.yaml]"))
+        InputError::new(problem).field("data[queues.yaml]").code(ProblemCode::Undecodable)
     })?;
     let [partition] = config.partitions.as_slice() else {
         let problem = format!("{} partitions are given; keep one, others are not supported", config.partitions.len());
-        return Err(located(InputError::new(problem).field("data[queues.yaml].partitions")));
+        return Err(InputError::new(problem).field("data[queues.yaml].partitions"));
     };
     let mut tree = YuniKornTree { enabled: partition.preemption.enabled.unwrap_or(true), ..YuniKornTree::default() };
-    let mut builder = TreeBuilder { tree: &mut tree, warnings };
-    builder.add(&root_of(partition), None).map_err(located)?;
-    let named = objects.pods.iter().filter_map(|pod| Some((queue_of(&pod.object)?, pod)));
-    let mut named: Vec<(String, &Sourced<Pod>)> = named.collect();
-    named.sort_by_cached_key(|(path, pod)| (path.clone(), pod.source.clone(), pod.name()));
-    for (path, pod) in named {
-        builder.add_dynamic(&path).map_err(|error| pod.locate(error))?;
+    let mut builder = TreeBuilder { tree: &mut tree, warnings, problems: Vec::new() };
+    builder.add(&root_of(partition), None);
+    let problems = builder.problems;
+    if tree.queues.is_empty() {
+        // The root itself cannot be read.
+        return Err(problems.into_iter().next().map_or_else(|| InputError::new("has no queue"), |(_, error)| error));
     }
-    Ok(Some(tree))
+    Ok((tree, problems))
 }
 
 /// Returns the root queue; if the configuration does not name it, its queues are the children of the root.
@@ -139,36 +177,52 @@ fn root_of(partition: &Partition) -> QueueFields {
 struct TreeBuilder<'a> {
     tree: &'a mut YuniKornTree,
     warnings: &'a mut Vec<String>,
+    /// The path and the error of each queue that is not in the tree.
+    problems: Vec<(String, InputError)>,
 }
 
 impl TreeBuilder<'_> {
-    /// Adds a queue and all queues below it. Returns its guarantee, or the sum of its children's guarantees if it has none.
-    fn add(&mut self, config: &QueueFields, parent: Option<usize>) -> Result<Amounts, InputError> {
+    /// Adds a queue and all queues below it, without those that cannot be read. Returns its guarantee, or the sum of its children's
+    /// guarantees if it has none.
+    fn add(&mut self, config: &QueueFields, parent: Option<usize>) -> Amounts {
         let path = match parent {
             None => config.name.to_ascii_lowercase(),
             Some(parent) => format!("{}.{}", self.tree.queues[parent].spec.name, config.name.to_ascii_lowercase()),
         };
+        let index = self.tree.queues.len();
+        self.try_add(config, parent, &path).unwrap_or_else(|error| {
+            self.tree.queues.truncate(index);
+            self.problems.push((path, error));
+            Amounts::new()
+        })
+    }
+
+    fn try_add(&mut self, config: &QueueFields, parent: Option<usize>, path: &str) -> Result<Amounts, InputError> {
         let wrong = |problem: String| Err(InputError::new(problem).field(format!("data[queues.yaml] {path}")));
         if !is_queue_name(&config.name) {
             let problem = "is not a queue's name; write 1 to 64 letters, digits or any of _ - : # / @";
             return wrong(format!("{:?} {problem}", config.name));
         }
-        if self.tree.find(&path).is_some() {
+        if self.tree.find(path).is_some() {
             return wrong("two queues have this name; rename one of them".to_owned());
+        }
+        if let Some(template) = &config.childtemplate {
+            amounts(&template.resources.guaranteed, path, amount)?;
+            amounts(&template.resources.max, path, limit)?;
         }
         for (field, value) in [("limits", &config.limits), ("maxapplications", &config.maxapplications)] {
             if !value.is_null() {
                 self.warnings.push(format!("queue {path}: {field} is not evaluated"));
             }
         }
-        let (guarantee, limit) = self.read_limits(&config.resources, parent, &path)?;
-        self.check_limits(&path, parent, &guarantee, &limit)?;
+        let (guarantee, limit) = self.read_limits(&config.resources, parent, path)?;
+        self.check_limits(path, parent, &guarantee, &limit)?;
         let inherited = parent.map(|parent| self.tree.queues[parent].settings.policy);
-        let settings = self.settings(&path, &config.properties, inherited);
+        let settings = self.settings(path, &config.properties, inherited);
         let index = self.tree.queues.len();
         let template = config.childtemplate.clone().or_else(|| self.tree.queues[parent?].template.clone());
         self.tree.queues.push(QueueConfig {
-            spec: QueueSpec { name: path, parent, guarantee, limit },
+            spec: QueueSpec { name: path.to_owned(), parent, guarantee, limit },
             leaf: config.queues.is_empty() && !config.parent && parent.is_some(),
             dynamic: config.parent || config.childtemplate.is_some() || parent.is_none() && config.queues.is_empty(),
             template,
@@ -176,7 +230,7 @@ impl TreeBuilder<'_> {
         });
         let mut children = Amounts::new();
         for child in &config.queues {
-            for (resource, amount) in self.add(child, Some(index))? {
+            for (resource, amount) in self.add(child, Some(index)) {
                 let sum = children.entry(resource).or_default();
                 *sum = sum.saturating_add(amount);
             }
@@ -193,8 +247,8 @@ impl TreeBuilder<'_> {
         parent: Option<usize>,
         path: &str,
     ) -> Result<(Amounts, Amounts), InputError> {
-        let mut read = |written: &BTreeMap<String, Value>, field: &str| {
-            let amounts = amounts(written, path)?;
+        let mut read = |written: &BTreeMap<String, Value>, field: &str, read: AmountReader| {
+            let amounts = amounts(written, path, read)?;
             let instead = if parent.is_none() {
                 "the root has none of its own; its maximum is the sum of the nodes' allocatable resources"
             } else if positive(amounts.clone()).is_empty() {
@@ -207,7 +261,7 @@ impl TreeBuilder<'_> {
             }
             Ok(BTreeMap::new())
         };
-        Ok((read(&resources.guaranteed, "guaranteed")?, read(&resources.max, "max")?))
+        Ok((read(&resources.guaranteed, "guaranteed", amount)?, read(&resources.max, "max", limit)?))
     }
 
     /// YuniKorn rejects a queue whose children together have a larger guarantee than its own guarantee or maximum.
@@ -242,21 +296,33 @@ impl TreeBuilder<'_> {
         Ok(())
     }
 
-    /// Adds the queues of a path that the configuration does not have, from the template of the nearest queue that it has.
-    fn add_dynamic(&mut self, path: &str) -> Result<(), InputError> {
+    /// Adds the queues of a path that the configuration does not have, from the template of the nearest queue that it has. A path that
+    /// cannot be added is refused.
+    fn add_dynamic(&mut self, path: &str) {
+        if let Err(problem) = self.try_add_dynamic(path) {
+            self.tree.refused.insert(path.to_owned(), problem);
+        }
+    }
+
+    fn try_add_dynamic(&mut self, path: &str) -> Result<(), Problem> {
+        let field = "metadata.labels.queue";
+        let is_lost = |lost: &&String| path == **lost || path.starts_with(&format!("{lost}."));
+        if let (Some(_), Some(config)) = (self.tree.lost.iter().find(is_lost), &self.tree.config) {
+            return Err(Problem::refers_to(config.clone(), field));
+        }
         if let Some(index) = self.tree.find(path) {
             let may_be_leaf = self.tree.queues[index].dynamic && !self.tree.has_children(index);
             self.tree.queues[index].leaf |= may_be_leaf;
             let problem = format!("queue {path:?} has child queues; name one of them, because pods run in leaf queues");
-            let error = InputError::new(problem).field("metadata.labels.queue");
-            return if self.tree.queues[index].leaf { Ok(()) } else { Err(error) };
+            let error = InputError::new(problem).field(field);
+            return if self.tree.queues[index].leaf { Ok(()) } else { Err(error.into()) };
         }
         let parts: Vec<&str> = path.split('.').collect();
         let known = (1..parts.len()).rev().find_map(|n| Some((n, self.tree.find(&parts[..n].join("."))?)));
         let usable = known.filter(|(_, index)| !self.tree.queues[*index].leaf && self.tree.queues[*index].dynamic);
         let Some((n, mut parent)) = usable else {
             let problem = format!("queue {path:?} is not in the ConfigMap yunikorn-configs; add it, or name another");
-            return Err(InputError::new(problem).field("metadata.labels.queue"));
+            return Err(InputError::new(problem).field(field).code(ProblemCode::MissingReference).into());
         };
         for depth in n..parts.len() {
             let leaf = depth + 1 == parts.len();
@@ -265,8 +331,8 @@ impl TreeBuilder<'_> {
             let path = parts[..=depth].join(".");
             let inherited = Some(self.tree.queues[parent].settings.policy);
             let settings = self.settings(&path, &own.properties, inherited);
-            let guarantee = positive(amounts(&own.resources.guaranteed, &path)?);
-            let limit = positive(amounts(&own.resources.max, &path)?);
+            let guarantee = positive(amounts(&own.resources.guaranteed, &path, amount)?);
+            let limit = positive(amounts(&own.resources.max, &path, limit)?);
             let spec = QueueSpec { name: path, parent: Some(parent), guarantee, limit };
             parent = self.tree.queues.len();
             self.tree.queues.push(QueueConfig { spec, leaf, dynamic: true, template, settings });
@@ -310,9 +376,9 @@ impl TreeBuilder<'_> {
             _ => PreemptionPolicy::Default,
         };
         let delay = setting("preemption.delay", "30s", &|text| go_duration(text).is_some_and(|micros| micros > 0));
-        let delay_micros = go_duration(&delay).expect("setting returns a valid duration");
+        let delay_micros = go_duration(&delay).unwrap_or_default();
         let offset = setting("priority.offset", "0", &|text| text.parse::<i32>().is_ok());
-        let offset = offset.parse().expect("setting returns a valid number");
+        let offset = offset.parse().unwrap_or_default();
         let is_policy = |text: &str| matches!(text, "" | "default" | "fence");
         let priority = match setting("priority.policy", "default", &is_policy).as_str() {
             "fence" => QueuePriority::Fence(offset),
@@ -340,9 +406,18 @@ impl YuniKornTree {
         self.queues.iter().skip(1).map(without_root).collect()
     }
 
-    /// The id of the queue with this full path.
-    pub fn queue_id(&self, path: &str) -> Option<QueueId> {
-        self.find(path).map(QueueId::new)
+    /// The id of the queue with this full path. `None` if the tree was built without pods that name it.
+    pub fn queue_id(&self, path: &str) -> Option<Result<QueueId, Problem>> {
+        if let Some(problem) = self.refused.get(path) {
+            return Some(Err(problem.clone()));
+        }
+        let index = self.find(path).filter(|&index| self.queues[index].leaf)?;
+        Some(Ok(QueueId::new(index)))
+    }
+
+    /// Whether the tree would differ without the pods that name this queue.
+    pub fn depends_on_pods_of(&self, path: &str) -> bool {
+        self.refused.keys().any(|refused| refused.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
     }
 
     /// The tree for the engine. `offered` is the sum of the nodes' allocatable amounts and limits the root.
@@ -377,8 +452,10 @@ fn refuse_above(
     Err(InputError::new(problem).field(format!("data[queues.yaml] {path}")))
 }
 
+type AmountReader = fn(&str, &Value) -> Result<i64, InputError>;
+
 /// Reads amounts; YuniKorn calls cpu `vcore`.
-fn amounts(written: &BTreeMap<String, Value>, path: &str) -> Result<Amounts, InputError> {
+fn amounts(written: &BTreeMap<String, Value>, path: &str, amount: AmountReader) -> Result<Amounts, InputError> {
     let read = |(resource, value): (&String, &Value)| {
         let name = if resource == "vcore" { "cpu" } else { resource };
         let field = || format!("data[queues.yaml] {path} {resource}");

@@ -1,16 +1,18 @@
 //! Every error of the loader names the file, the object and the field.
 
-use reprieve_api::ObjectSet;
 use reprieve_api::read::documents;
+use reprieve_api::{ObjectSet, Profile};
 use reprieve_loader::OnInvalid;
-use reprieve_loader::build::load;
+use reprieve_loader::build::load_for;
+use reprieve_loader::policy::policy_of_profile;
 
-fn error(text: &str) -> String {
+fn error(policy: &str, text: &str) -> String {
+    let policy = policy_of_profile(&Profile::of_policy(policy)).expect("a policy");
     let mut objects = ObjectSet::default();
     for document in documents("cluster.yaml", text) {
         document.read(&mut objects).expect("valid YAML");
     }
-    load(&objects, OnInvalid::RejectExceptMissingNode).expect_err("an invalid object").to_string()
+    load_for(&objects, OnInvalid::Reject, &policy).expect_err("an invalid object").to_string()
 }
 
 #[test]
@@ -38,7 +40,7 @@ fn error_about_a_rule_of_a_queue_names_file_object_and_field() {
             "spec.queueingStrategy: \"LIFO\" is not valid; write one of BestEffortFIFO, StrictFIFO",
         ),
     ] {
-        assert_eq!(error(&queue(spec)), format!("{prefix}: {problem}"));
+        assert_eq!(error("Kueue", &queue(spec)), format!("{prefix}: {problem}"));
     }
 }
 
@@ -47,7 +49,7 @@ fn error_about_a_namespaced_quota_names_its_namespace() {
     let quota = "{apiVersion: scheduling.sigs.k8s.io/v1alpha1, kind: ElasticQuota, metadata: {name: q, namespace: team}, \
                  spec: {min: {cpu: 2}, max: {cpu: 1}}}";
     let problem = "spec.min.cpu: 2 is above spec.max, which is 1; lower the one or raise the other";
-    assert_eq!(error(quota), format!("cluster.yaml: document 1: ElasticQuota team/q: {problem}"));
+    assert_eq!(error("Koordinator", quota), format!("cluster.yaml: document 1: ElasticQuota team/q: {problem}"));
 }
 
 #[test]
@@ -55,5 +57,8 @@ fn second_object_with_the_same_name_is_refused() {
     let node = "{apiVersion: v1, kind: Node, metadata: {name: n}}";
     let problem =
         "metadata.name: cluster.yaml: document 1 has an object with the same name; rename or remove one of them";
-    assert_eq!(error(&format!("{node}\n---\n{node}")), format!("cluster.yaml: document 2: Node n: {problem}"));
+    assert_eq!(
+        error("Kubernetes", &format!("{node}\n---\n{node}")),
+        format!("cluster.yaml: document 2: Node n: {problem}")
+    );
 }

@@ -48,6 +48,7 @@ pub fn law(law: &Law, names: &Names) -> ReasonText {
         Law::Toleration { pod, until } => shared::toleration(names.pod(*pod), *until),
         Law::ProtectedNamespace => reason_text("ProtectedNamespace", "the namespace is protected from preemption")
             .of_many("the namespaces are protected from preemption"),
+        Law::SetAside { pod } => shared::set_aside(pod.map(|pod| names.pod(pod))),
         Law::OptOut { pod } => reason_text("OptOut", format!("{} has opted out of preemption", names.pod(*pod)))
             .of_many("the pods have opted out of preemption"),
         Law::UnknownPriorityClass { pod } => shared::unknown_priority_class(names.pod(*pod)),

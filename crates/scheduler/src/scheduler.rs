@@ -8,10 +8,11 @@
 
 mod metrics;
 mod observe;
+mod problems;
 mod recording;
 mod workloads;
 
-use reprieve_api::{InputError, Kind, NamespacedName, Object, ObjectKey, Profile};
+use reprieve_api::{Kind, NamespacedName, Object, ObjectKey, Profile};
 use reprieve_engine::between_decisions::{fits_without_equal_or_lower_priorities, next_toleration_end};
 use reprieve_engine::choose::Plan;
 use reprieve_engine::laws::Law;
@@ -35,6 +36,7 @@ use crate::step::{Step, StepOutcome};
 use crate::test_bugs::{Bug, Bugs, FATAL};
 use crate::view::ClusterView;
 use crate::wait_reason::WaitReason;
+use problems::ReportedProblems;
 
 /// How long a unit waits after the decision about it panicked.
 const PANIC_BACKOFF_SECONDS: i64 = 60;
@@ -53,6 +55,8 @@ pub struct Scheduler {
     status: StatusUpdates,
     /// The workloads that wait for quota, and their Jobs (policy Kueue).
     admission: Admission,
+    /// The problems of objects that were reported.
+    problems: ReportedProblems,
     /// The actions without a result.
     actions: ActionLog,
     /// The unit that is being decided: [`Self::recover`] attributes a panic to it.
@@ -72,6 +76,7 @@ impl Scheduler {
             preemptions: Preemptions::default(),
             status: StatusUpdates::default(),
             admission: Admission::default(),
+            problems: ReportedProblems::default(),
             actions: ActionLog::default(),
             deciding: None,
             recorded_profile: None,
@@ -143,13 +148,8 @@ impl Scheduler {
     }
 
     fn refresh(&mut self, now: Timestamp) {
-        if let Err(error) = self.view.live.refresh() {
-            let message = format!("{error}; the previous configuration stays in force");
-            self.emit_event(self.object_of(&error), EventReason::Refused, message, now);
-        }
-        for (workload, fault) in self.view.live.take_quarantined() {
-            self.emit_event(workload, EventReason::Refused, format!("{fault}; the object is ignored"), now);
-        }
+        self.view.live.refresh();
+        self.report_problems(now);
     }
 
     fn decide_next(&mut self, now: Timestamp) -> Option<Step> {
@@ -184,13 +184,6 @@ impl Scheduler {
         Some(unit)
     }
 
-    /// The object that an error names; the namespace `default` if no known object has that name.
-    fn object_of(&self, error: &InputError) -> ObjectKey {
-        let is_named = |key: &&ObjectKey| error.object.as_ref().is_some_and(|object| object.refers_to(key));
-        let known = self.view.live.all().map(|(key, _)| key).find(is_named).cloned();
-        known.unwrap_or_else(|| ObjectKey::new(Kind::Namespace, NamespacedName::new("", "default")))
-    }
-
     /// A step without a decision, if there are actions to carry out.
     pub fn take_housekeeping(&mut self) -> Option<Step> {
         let actions = self.actions.take_outbox();
@@ -199,6 +192,9 @@ impl Scheduler {
 
     /// Decides for a unit and puts the actions into the outbox.
     fn decide(&mut self, unit: &UnitRef, now: Timestamp) -> Step {
+        if let Some(problem) = self.view.problem_of(unit) {
+            return self.wait_for_change(unit, WaitReason::InvalidObject, problem).into();
+        }
         let Some((preemptor, _)) = self.view.preemptor(unit) else {
             let why = "waiting for the rest of its pods, or for pods of an earlier start to terminate".to_owned();
             return self.wait_for_change(unit, WaitReason::GangIncomplete, why).into();
@@ -319,7 +315,7 @@ impl Scheduler {
         if let Some((kind, target)) = action.changes() {
             self.view.assumed.add(id, &action, now);
             if !matches!(action, Action::SetCondition { .. }) {
-                self.update_changed(&ObjectKey::new(kind, target.name.clone()), now);
+                self.update_changed(&ObjectKey::new(kind, target.name.clone()));
             }
         }
         if let Some(unit) = unit {

@@ -15,7 +15,7 @@ mod versions;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use reprieve_api::{InputError, Kind, NamespacedName, Object, ObjectKey, Pod};
+use reprieve_api::{Kind, NamespacedName, Object, ObjectKey, Pod};
 use reprieve_engine::fit::PreemptorId;
 use reprieve_engine::{NodeId, PodId, Policy};
 use reprieve_loader::Loaded;
@@ -58,15 +58,12 @@ pub(crate) struct PodUpdate {
     pub after: Option<Arc<Pod>>,
     /// How the room on nodes changed, if it did.
     pub room: Option<RoomChange>,
-    /// The error if the pod is invalid and not in the snapshot.
-    pub refused: Option<InputError>,
 }
 
 /// A change of a workload or Job, reported by the API or assumed.
 pub(crate) struct ObjectUpdate {
     pub before: Option<Object>,
     pub after: Option<Object>,
-    pub refused: Option<InputError>,
 }
 
 impl ClusterView {
@@ -234,9 +231,9 @@ impl ClusterView {
         self.assumed.is_empty() && !self.unconfirmed.iter().any(|key| key.kind == Kind::Pod)
     }
 
-    /// Puts an object into the snapshot; returns the error if the object is invalid and not in the snapshot.
-    pub fn put(&mut self, object: Object) -> Option<InputError> {
-        self.live.upsert(object).err()
+    /// Puts an object into the snapshot.
+    pub fn put(&mut self, object: Object) {
+        self.live.upsert(object);
     }
 
     /// Stores an object that the API reported, and drops the assumptions that it confirms.
@@ -288,15 +285,12 @@ impl ClusterView {
             return None;
         }
         let room = RoomChange::of(self.loaded(), name, before.as_deref(), after.as_deref());
-        let refused = match &after {
+        match &after {
             Some(pod) => self.put(Object::Pod(Arc::clone(pod))),
-            None => {
-                self.live.remove(&ObjectKey::new(Kind::Pod, name.clone()));
-                None
-            }
-        };
+            None => self.live.remove(&ObjectKey::new(Kind::Pod, name.clone())),
+        }
         self.generation += 1;
-        Some(PodUpdate { before, after, room, refused })
+        Some(PodUpdate { before, after, room })
     }
 
     /// Updates the snapshot after a possible change of a workload or Job.
@@ -310,15 +304,12 @@ impl ClusterView {
         {
             status.admission = None;
         }
-        let refused = match &after {
+        match &after {
             Some(object) if before.as_ref() != Some(object) => self.put(object.clone()),
-            Some(_) => None,
-            None => {
-                self.live.remove(key);
-                None
-            }
-        };
-        ObjectUpdate { before, after, refused }
+            Some(_) => {}
+            None => self.live.remove(key),
+        }
+        ObjectUpdate { before, after }
     }
 }
 

@@ -120,7 +120,7 @@ impl SimulationInput {
         for object in each {
             objects.push(object, &source);
         }
-        load_for(&objects, OnInvalid::RejectExceptMissingNode, policy).map(drop)
+        load_for(&objects, OnInvalid::Quarantine, policy).map(drop)
     }
 }
 

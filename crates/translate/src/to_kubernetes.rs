@@ -15,14 +15,12 @@ use crate::queue_tree::LOCAL_QUEUE;
 use crate::synthetic::{named, synthetic};
 use reprieve_api::koordinator::label;
 use reprieve_api::kueue::KueueWorkload;
-use reprieve_api::quantity::format;
+use reprieve_api::quantity::{MAX_AMOUNT, format};
 use reprieve_api::{InputError, NamespacedName, ObjectSet, Pod, PodSpec, PodStatus, Reader, Sourced, group_of, job_of};
-use reprieve_loader::{Amounts, Defaults, WorkloadClasses, find_membership};
+use reprieve_loader::{Amounts, Defaults, Quarantine, WorkloadClasses, find_membership};
 
 /// The name of the synthetic node in a cluster without nodes.
 const NODE: &str = "cluster";
-/// The largest amount of the synthetic node, so that sums cannot overflow.
-const MAX_OFFERED: i64 = 1 << 61;
 /// A workload with more pods is refused.
 const MAX_PODS: i64 = 10_000;
 
@@ -45,7 +43,7 @@ impl KubernetesObjects {
         plain.add_jobs(objects);
         plain.add_workloads(objects)?;
         if objects.nodes.is_empty() && !plain.workload_of.is_empty() {
-            let node = synthetic_node(objects, plain.objects.pods.len())?;
+            let node = synthetic_node(objects, plain.objects.pods.len());
             plain.objects.nodes.push(synthetic(node));
         }
         Ok(plain)
@@ -85,8 +83,8 @@ impl KubernetesObjects {
     fn add_workloads(&mut self, objects: &ObjectSet) -> Result<(), InputError> {
         let mut existing: BTreeMap<NamespacedName, Vec<usize>> = BTreeMap::new();
         let membership = find_membership(objects);
-        let classes = WorkloadClasses::new(objects)?;
-        let defaults = Defaults::new(objects)?;
+        let classes = WorkloadClasses::new(objects);
+        let defaults = Defaults::new(objects);
         for (index, pod) in objects.pods.iter().enumerate() {
             if let Some((workload, _)) = membership.get(&pod.name()) {
                 existing.entry(workload.clone()).or_default().push(index);
@@ -106,7 +104,8 @@ impl KubernetesObjects {
                     (true, false) => SyntheticPodState::PendingWithoutNodes,
                     (false, _) => SyntheticPodState::Pending,
                 };
-                let priority = classes.priority(&workload.spec).map_err(|error| sourced.locate(error))?;
+                // A workload whose class is missing is set aside.
+                let Ok(priority) = classes.priority(&workload.spec) else { continue };
                 let pods = pods_of(sourced, &name, priority, state, &defaults)?;
                 members = (self.objects.pods.len()..self.objects.pods.len() + pods.len()).collect();
                 self.objects.pods.extend(pods);
@@ -220,11 +219,14 @@ fn pods_of(
 }
 
 /// Returns a node with the sum of all nominal quotas, so that only quota limits the pods.
-fn synthetic_node(objects: &ObjectSet, n_pods: usize) -> Result<Node, InputError> {
+fn synthetic_node(objects: &ObjectSet, n_pods: usize) -> Node {
     let mut offered = Amounts::new();
-    for (resource, amount) in reprieve_loader::queue_specs(objects)?.into_iter().flat_map(|queue| queue.guarantee) {
+    for (resource, amount) in reprieve_loader::queue_specs(objects, &mut Quarantine::unreported())
+        .into_iter()
+        .flat_map(|queue| queue.guarantee)
+    {
         let sum = offered.entry(resource).or_default();
-        *sum = sum.saturating_add(amount).min(MAX_OFFERED);
+        *sum = sum.saturating_add(amount).min(MAX_AMOUNT);
     }
     offered.insert("pods".to_owned(), i64::try_from(n_pods).unwrap_or(i64::MAX));
     let quantity = |(resource, amount): (String, i64)| {
@@ -233,7 +235,7 @@ fn synthetic_node(objects: &ObjectSet, n_pods: usize) -> Result<Node, InputError
     };
     let allocatable = Some(offered.into_iter().map(quantity).collect());
     let status = Some(NodeStatus { allocatable, ..NodeStatus::default() });
-    Ok(Node { metadata: named(NODE, None), status, ..Node::default() })
+    Node { metadata: named(NODE, None), status, ..Node::default() }
 }
 
 pub(crate) fn retain(objects: &ObjectSet, readers: &[Reader]) -> ObjectSet {

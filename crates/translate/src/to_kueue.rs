@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::json;
 
-use reprieve_loader::build::allocatables;
+use reprieve_loader::build::allocatable;
 use reprieve_loader::requests::requests;
 use reprieve_loader::time::time;
 use reprieve_loader::{Amounts, Loaded, QueueSpec, by_name};
@@ -108,12 +108,19 @@ pub fn queue_objects(
     objects
 }
 
+/// The allocatable amounts of all nodes that can be read.
+fn offered_by_nodes(plain: &ObjectSet) -> impl Iterator<Item = (String, i64)> + use<> {
+    let nodes = by_name::<String, _>(&plain.nodes).into_values();
+    let amounts: Vec<Amounts> = nodes.filter_map(|node| allocatable(&node.object).ok()).collect();
+    amounts.into_iter().flatten()
+}
+
 impl NeutralQueues {
     /// The cluster with these queues and a Workload for each unit.
     pub(crate) fn to_kueue(&self, plain: &ObjectSet, loaded: &Loaded) -> Result<Translated, InputError> {
         let mut translated = plain.clone();
         let mut offered = Amounts::new();
-        for (resource, amount) in allocatables(&by_name::<String, _>(&plain.nodes)?)?.into_iter().flatten() {
+        for (resource, amount) in offered_by_nodes(plain) {
             let sum = offered.entry(resource).or_default();
             *sum = sum.saturating_add(amount);
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use reprieve_api::koordinator::{QUOTA, label};
 use reprieve_api::{InputError, NamespacedName, ObjectSet, Reader};
-use reprieve_loader::{Loaded, queue_of, queue_tree, quota_tree};
+use reprieve_loader::{Loaded, Quarantine, queue_of, queue_tree, quota_tree};
 
 use crate::queue_tree::{NeutralQueues, add_leaf_queues, rename};
 use crate::to_kubernetes::{KubernetesObjects, retain};
@@ -25,15 +25,16 @@ pub enum QuotaSystem {
 
 impl NeutralQueues {
     /// Reads the queues of a cluster; `None` if it has no queues of any policy.
-    pub fn from_objects(objects: &ObjectSet, plain: &KubernetesObjects) -> Result<Option<Self>, InputError> {
-        let (system, mut queues) = if let Some(tree) = queue_tree(objects, &mut Vec::new())? {
+    pub fn from_objects(objects: &ObjectSet, plain: &KubernetesObjects) -> Option<Self> {
+        let quarantine = &mut Quarantine::unreported();
+        let (system, mut queues) = if let Some(tree) = queue_tree(objects, |_| true, &mut Vec::new(), quarantine) {
             (QuotaSystem::YuniKorn, tree.queue_specs())
-        } else if let Some(tree) = quota_tree(objects)? {
+        } else if let Some(tree) = quota_tree(objects, quarantine) {
             (QuotaSystem::Koordinator, tree.specs)
         } else if has(QuotaSystem::Kueue, objects) {
-            (QuotaSystem::Kueue, limit_roots_to_their_quota(reprieve_loader::queue_specs(objects)?))
+            (QuotaSystem::Kueue, limit_roots_to_their_quota(reprieve_loader::queue_specs(objects, quarantine)))
         } else {
-            return Ok(None);
+            return None;
         };
         // A cohort and a ClusterQueue may have the same name. Pods use only ClusterQueues, which come after the cohorts.
         let find = |name: &str| queues.iter().rposition(|queue| queue.name == name);
@@ -51,7 +52,7 @@ impl NeutralQueues {
             *index = leaves.get(index).copied().unwrap_or(*index);
         }
         rename(&mut queues);
-        Ok(Some(Self { queues, of_pod }))
+        Some(Self { queues, of_pod })
     }
 
     /// Returns the cluster in the objects of a quota system. If the cluster has queues of that system, they stay as they are.

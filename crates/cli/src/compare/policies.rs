@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use reprieve_api::{InputError, NamespacedName, ObjectSet, OutcomeName, PreemptorRef, Profile, TestSpec, group_of};
 use reprieve_engine::{Outcome, PodId};
 use reprieve_loader::build::{OnInvalid, load, load_as};
-use reprieve_loader::policy::policy;
+use reprieve_loader::policy::{policy, problem_of};
 use reprieve_loader::time::time;
 use reprieve_loader::{Loaded, Question};
 use reprieve_report::budget_report::{BudgetReport, violated};
@@ -164,10 +164,12 @@ struct PolicyAnswer {
 
 impl ComparedCluster {
     fn new(objects: &ObjectSet, asked: &TestSpec) -> Result<Self, InputError> {
-        load(objects, OnInvalid::RejectExceptMissingNode)?;
+        if let Some(problem) = own_problem(objects, asked) {
+            return Err(problem);
+        }
         let kubernetes = KubernetesObjects::from_objects(objects)?;
-        let loaded = load(&kubernetes.objects, OnInvalid::RejectExceptMissingNode)?;
-        let queues = NeutralQueues::from_objects(objects, &kubernetes)?;
+        let loaded = load(&kubernetes.objects, OnInvalid::Quarantine)?;
+        let queues = NeutralQueues::from_objects(objects, &kubernetes);
         Ok(Self { objects: objects.clone(), kubernetes, loaded, queues, refusal: refusal(objects, asked) })
     }
 
@@ -189,7 +191,7 @@ impl ComparedCluster {
             expect: None,
         };
         let (policy, scheduler_name) = (policy(&spec.profile)?, spec.profile.scheduler_name.as_deref());
-        let mut loaded = load_as(&mapped.objects, OnInvalid::RejectExceptMissingNode, &policy, scheduler_name)?;
+        let mut loaded = load_as(&mapped.objects, OnInvalid::Quarantine, &policy, scheduler_name)?;
         let question = Question::new(&spec, &loaded)?;
         let report = decide_and_report(&question, &mut loaded);
         let mut pods_of: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -298,15 +300,28 @@ impl ComparedCluster {
     }
 }
 
-/// The refusal of a preemptor by its own policy because of an obstacle. `None` if that policy cannot decide.
-fn refusal(objects: &ObjectSet, asked: &TestSpec) -> Option<DecisionReport> {
+/// The question under the preemptor's own policy.
+fn own_question(asked: &TestSpec) -> TestSpec {
     let profile = match asked.preemptor.kind.as_str() {
         "Workload" if !asked.profile.policy.eq_ignore_ascii_case("Kueue") => Profile::of_policy("Kueue"),
         _ => asked.profile.clone(),
     };
-    let spec = TestSpec { profile, ..asked.clone() };
+    TestSpec { profile, ..asked.clone() }
+}
+
+/// The problem of the preemptor, or of an object on which its decision depends under its own policy.
+fn own_problem(objects: &ObjectSet, asked: &TestSpec) -> Option<InputError> {
+    let spec = own_question(asked);
     let (policy, scheduler_name) = (policy(&spec.profile).ok()?, spec.profile.scheduler_name.as_deref());
-    let mut loaded = load_as(objects, OnInvalid::RejectExceptMissingNode, &policy, scheduler_name).ok()?;
+    let loaded = load_as(objects, OnInvalid::Quarantine, &policy, scheduler_name).ok()?;
+    problem_of(&spec.preemptor, &spec.profile.policy, &loaded).cloned()
+}
+
+/// The refusal of a preemptor by its own policy because of an obstacle. `None` if that policy cannot decide.
+fn refusal(objects: &ObjectSet, asked: &TestSpec) -> Option<DecisionReport> {
+    let spec = own_question(asked);
+    let (policy, scheduler_name) = (policy(&spec.profile).ok()?, spec.profile.scheduler_name.as_deref());
+    let mut loaded = load_as(objects, OnInvalid::Quarantine, &policy, scheduler_name).ok()?;
     let question = Question::new(&spec, &loaded).ok()?;
     let (decision, explanation) = question.decide_and_explain(&mut loaded);
     let is_obstacle = matches!(&decision.outcome, Outcome::Unschedulable(Some(law)) if law.is_obstacle());

@@ -8,6 +8,7 @@ pub(crate) mod obstacle;
 pub mod opt_out;
 pub mod priority;
 pub(crate) mod protected;
+pub(crate) mod set_aside;
 pub mod toleration;
 pub mod unknown_class;
 
@@ -68,6 +69,11 @@ pub enum Law {
     },
     /// The candidate is in a protected namespace. docs/rules/kubernetes-pods.md#p23
     ProtectedNamespace,
+    /// A part of the candidate's object cannot be read, so the laws cannot judge it. docs/rules/kubernetes-pods.md#p24
+    SetAside {
+        /// The pod that cannot be read; `None` for a workload.
+        pod: Option<PodId>,
+    },
     /// A lower pod on the node names a priority class that is not defined. Its tolerations are unknown, so no pod on the node is taken.
     /// docs/rules/toleration.md#t3
     UnknownPriorityClass {
@@ -273,6 +279,7 @@ pub fn spares(snapshot: &Snapshot, preemptor: &Preemptor, unit: UnitId, now: Tim
             return None;
         }
         protected::spares(snapshot, unit)
+            .or_else(|| set_aside::spares(snapshot, unit))
             .or_else(|| opt_out::spares(snapshot, unit))
             .or_else(|| unknown_class::spares(snapshot, unit))
             .or_else(|| toleration::spares(snapshot, unit, preemptor, now))

@@ -51,6 +51,13 @@ impl Snapshot {
         JobId::new(self.cluster.jobs.len() - 1)
     }
 
+    /// Sets the allocatable amounts of a node.
+    pub fn set_allocatable(&mut self, node: NodeId, amounts: &[i64]) {
+        let n = self.cluster.n_resources;
+        self.allocatable[node.index() * n..][..n].copy_from_slice(amounts);
+        self.cluster.nodes[node.index()].allocatable = amounts.to_vec();
+    }
+
     /// Sets the number of disruptions that a budget still allows.
     pub fn set_budget(&mut self, budget: BudgetId, allowed: i32) {
         self.cluster.budgets[budget.index()] = allowed;
@@ -231,6 +238,6 @@ fn insert_by_rank(pods: &[Pod], list: &mut Vec<PodId>, id: PodId) {
 impl Pod {
     /// Whether a law other than that of priority may spare the pod.
     pub(crate) fn is_shielded(&self) -> bool {
-        self.toleration.is_some() || self.protected || self.opted_out || self.class_unknown
+        self.toleration.is_some() || self.protected || self.set_aside || self.opted_out || self.class_unknown
     }
 }

@@ -3,20 +3,23 @@
 use std::sync::Arc;
 
 use reprieve_engine::snapshot::Pod;
-use reprieve_engine::{PodId, ShapeId};
+use reprieve_engine::{PodId, Policy, ShapeId};
 
 use super::{MIN_UNUSED_ENTRIES, SnapshotCache};
 use crate::Loaded;
+use crate::builder::ReadPod;
+use crate::koordinator::preemptible;
 use crate::shape::same_shape;
-use reprieve_api::{InputError, Kind, NamespacedName, ObjectKey, ObjectRef, Pod as ApiPod, group_of, job_of};
+use reprieve_api::{Kind, NamespacedName, ObjectKey, Pod as ApiPod, group_of, job_of};
 
 impl SnapshotCache {
-    pub(super) fn upsert_pod(&mut self, object: Arc<ApiPod>) -> Result<(), InputError> {
+    pub(super) fn upsert_pod(&mut self, object: Arc<ApiPod>) {
         let name = NamespacedName::from_meta(&object.metadata);
         if object.is_finished() {
             self.remove_pod(&name);
-            return Ok(());
+            return;
         }
+        self.stale |= self.others_depend_on_change(&name, Some(&object));
         if self.pods.get(&name).is_none_or(|old| !memberships(old).eq(memberships(&object))) {
             self.remove_membership(&name);
             for group in memberships(&object) {
@@ -25,47 +28,70 @@ impl SnapshotCache {
         }
         let old = self.pods.insert(name.clone(), Arc::clone(&object));
         if self.stale {
-            return Ok(());
+            return;
         }
         let known = old.filter(|old| same_shape(old, &object)).and_then(|_| {
             let Loaded { snapshot, names, .. } = &self.tables.loaded;
-            names.pod_id(&name).map(|id| snapshot.pod(id).shape)
+            let pod = names.pod_id(&name).map(|id| snapshot.pod(id)).filter(|pod| !pod.set_aside)?;
+            Some(pod.shape)
         });
-        self.add_pod_to_tables(&name, &object, known)
+        self.add_pod_to_tables(&name, &object, known);
     }
 
-    /// Converts a pod and adds it to the tables, or marks the tables stale if they lack its queue, a resource or a label key.
-    fn add_pod_to_tables(
-        &mut self,
-        name: &NamespacedName,
-        object: &ApiPod,
-        shape: Option<ShapeId>,
-    ) -> Result<(), InputError> {
-        if self.tables.builder.queues.lacks_queue_of(object) {
+    /// Whether a change of a pod can change how other pods are read: `new` is `None` if the pod is removed.
+    fn others_depend_on_change(&self, name: &NamespacedName, new: Option<&ApiPod>) -> bool {
+        let builder = &self.tables.builder;
+        let is_own = |pod: &&ApiPod| !builder.obstacles.schedulers.is_foreign(pod);
+        let old = self.pods.get(name).map(AsRef::as_ref).filter(is_own);
+        let new = new.filter(is_own);
+        if let Some(old) = old
+            && new.is_none_or(|new| new.metadata.labels != old.metadata.labels)
+            && builder.queues.depends_on(old)
+        {
+            return true;
+        }
+        if !matches!(self.policy, Policy::Koordinator(_)) {
+            return false;
+        }
+        let declared = |pod: &ApiPod| Some((job_of(pod)?, preemptible(pod)));
+        let (before, after) = (old.and_then(declared), new.and_then(declared));
+        if before == after {
+            return false;
+        }
+        let is_disputed = |job: &NamespacedName| builder.broken.jobs.contains_key(job);
+        if before.as_ref().is_some_and(|(job, _)| is_disputed(job)) {
+            return true;
+        }
+        let Some((job, value)) = after else { return false };
+        let members = self.members(&ObjectKey::new(Kind::KoordinatorPodGroup, job.clone())).iter();
+        let others = members.filter(|other| *other != name).filter_map(|other| self.pods.get(other));
+        // All own pods of a job that is not disputed have the same value.
+        let other = others.map(AsRef::as_ref).find(is_own);
+        is_disputed(&job) || other.is_some_and(|other| preemptible(other) != value)
+    }
+
+    /// Reads a pod and adds it to the tables, or marks the tables stale if they lack its queue, a resource or a label key.
+    fn add_pod_to_tables(&mut self, name: &NamespacedName, object: &ApiPod, shape: Option<ShapeId>) {
+        let builder = &self.tables.builder;
+        if !builder.obstacles.schedulers.is_foreign(object) && builder.queues.lacks_queue_of(object) {
             self.stale = true;
-            return Ok(());
+            return;
         }
         let rank = self.tables.rank(name);
         if let Some(job) = job_of(object).filter(|job| !self.tables.builder.jobs.contains_key(job)) {
             self.insert_job(&job, 0);
         }
-        let converted = self.tables.builder.pod(name, object, shape);
+        let ReadPod { pod, problem, blocks_node } = self.tables.builder.pod(name, object, shape);
         self.tables.append_new_texts();
         self.stale |= self.tables.are_too_small();
-        match converted {
-            Err(error) => {
-                self.tables.remove_pod(name);
-                Err(error.object(ObjectRef::of(Kind::Pod, name)))
-            }
-            Ok(_) if self.stale => Ok(()),
-            Ok(Some(pod)) => {
-                self.write_pod(name, Pod { rank, ..pod });
-                Ok(())
-            }
-            Ok(None) => {
-                self.tables.remove_pod(name);
-                Ok(())
-            }
+        self.set_quarantined(&ObjectKey::new(Kind::Pod, name.clone()), problem);
+        if self.stale {
+            return;
+        }
+        self.tables.set_blocked(name, pod.as_ref().and_then(|pod| pod.node).filter(|_| blocks_node));
+        match pod {
+            Some(pod) => self.write_pod(name, Pod { rank, ..pod }),
+            None => self.tables.remove_pod(name),
         }
     }
 
@@ -109,15 +135,18 @@ impl SnapshotCache {
     }
 
     pub(super) fn remove_pod(&mut self, name: &NamespacedName) {
+        self.stale |= self.others_depend_on_change(name, None);
         self.remove_membership(name);
         self.pods.remove(name);
         self.tables.remove_pod(name);
+        self.tables.set_blocked(name, None);
+        self.set_quarantined(&ObjectKey::new(Kind::Pod, name.clone()), None);
     }
 
     fn remove_membership(&mut self, name: &NamespacedName) {
         let Some(old) = self.pods.get(name) else { return };
         for group in memberships(old) {
-            let members = self.members.get_mut(&group).expect("upsert_pod added the pod to its groups");
+            let Some(members) = self.members.get_mut(&group) else { continue };
             members.remove(name);
             if members.is_empty() {
                 self.members.remove(&group);
@@ -129,9 +158,8 @@ impl SnapshotCache {
     pub(super) fn add_members(&mut self, group: &ObjectKey) {
         let members: Vec<NamespacedName> = self.members(group).iter().cloned().collect();
         for name in members {
-            let pod = Arc::clone(&self.pods[&name]);
-            if !self.stale {
-                let _ = self.add_pod_to_tables(&name, &pod, None); // upsert has reported its error
+            if let Some(pod) = self.pods.get(&name).cloned().filter(|_| !self.stale) {
+                self.add_pod_to_tables(&name, &pod, None);
             }
         }
     }
@@ -166,9 +194,9 @@ mod tests {
         let mut cache = SnapshotCache::default();
         let node = Object::from(serde_json::from_value::<Node>(node).expect("a node"));
         for object in std::iter::once(node).chain(objects) {
-            cache.upsert(object).expect("a valid object");
+            cache.upsert(object);
         }
-        cache.refresh().expect("valid objects");
+        cache.refresh();
         cache
     }
 
@@ -176,13 +204,13 @@ mod tests {
     fn pods_share_a_shape_if_they_differ_only_in_labels_that_no_selector_reads() {
         let worker = |index: &str| pod(index, json!({"app": "a", "index": index}), Value::Null);
         let mut cache = cache_with([worker("0"), worker("1")]);
-        cache.upsert(worker("2")).expect("a pod");
+        cache.upsert(worker("2"));
         assert_eq!((cache.loaded().snapshot.n_shapes(), cache.is_stale()), (1, false));
         let term = json!({"labelSelector": {"matchLabels": {"index": "1"}}, "topologyKey": "kubernetes.io/hostname"});
         let apart = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}});
-        cache.upsert(pod("reader", json!({}), apart)).expect("a pod");
+        cache.upsert(pod("reader", json!({}), apart));
         assert!(cache.is_stale(), "its selector reads a label key that no selector read before");
-        cache.refresh().expect("valid objects");
+        cache.refresh();
         assert_eq!(cache.loaded().snapshot.n_shapes(), 4);
     }
 

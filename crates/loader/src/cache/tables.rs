@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use reprieve_api::NamespacedName;
-use reprieve_engine::{ApplicationId, PodId, Timestamp, WorkloadId};
+use reprieve_engine::{ApplicationId, NodeId, PodId, Timestamp, WorkloadId};
 
 use crate::shape::Interners;
 use crate::{Loaded, SnapshotBuilder, nth_rank};
@@ -43,6 +43,26 @@ impl Tables {
     pub(super) fn append_new_texts(&mut self) {
         let known = &mut self.loaded.names.texts;
         known.extend_from_slice(&self.builder.interners.texts.names()[known.len()..]);
+    }
+
+    /// Notes the node that a pod blocks, because its requests cannot be read.
+    pub(super) fn set_blocked(&mut self, name: &NamespacedName, node: Option<NodeId>) {
+        let Self { loaded, builder, .. } = self;
+        let is_new = |known: NodeId| Some(known) != node;
+        let mut changed: Vec<NodeId> = Vec::new();
+        builder.blocked.retain(|&known, pods| {
+            if is_new(known) && pods.remove(name) {
+                changed.push(known);
+            }
+            !pods.is_empty()
+        });
+        if let Some(node) = node {
+            builder.blocked.entry(node).or_default().insert(name.clone());
+            changed.push(node);
+        }
+        for node in changed {
+            loaded.snapshot.set_allocatable(node, &builder.offered(node));
+        }
     }
 
     /// Removes a pod from the tables.
@@ -98,7 +118,7 @@ impl Tables {
     pub(super) fn remove_from_application(&mut self, id: PodId) {
         let pod = self.loaded.snapshot.pod(id);
         if let Some(application) = pod.application {
-            let pods = self.applications.get_mut(&application).expect("add_to_application added it");
+            let Some(pods) = self.applications.get_mut(&application) else { return };
             pods.remove(&(pod.created, pod.rank, id));
             match pods.first() {
                 Some((_, _, first)) => self.loaded.snapshot.set_originator(*first, true),

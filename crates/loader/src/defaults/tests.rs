@@ -9,7 +9,7 @@ fn defaults(text: &str) -> Defaults {
     for document in documents("test", text) {
         document.read(&mut objects).expect("valid YAML");
     }
-    Defaults::new(&objects).unwrap_or_else(|error| panic!("{error}"))
+    Defaults::new(&objects)
 }
 
 /// A spec as a template has it: nothing is filled in.
@@ -231,7 +231,7 @@ fn invalid_object_is_named() {
     ] {
         let mut objects = ObjectSet::default();
         documents("test", text)[0].read(&mut objects).expect("valid YAML");
-        let defaults = Defaults::new(&objects).expect("no pod depends on it yet");
+        let defaults = Defaults::new(&objects);
         let error = defaults.check("default", Some("a")).expect_err("it is wrong").to_string();
         assert!(error.contains(problem), "{error}");
         assert_eq!(defaults.check("other", None), Ok(()), "another namespace");

@@ -9,12 +9,14 @@ use reprieve_engine::{FlavorResourceId, QueueId, QuotaResourceId, TextId, Timest
 
 use super::{Notes, QuotaTreeBuilder, is_finished};
 use crate::preemption_options::{milestones, on_preemption, preempts_from, waiting_since};
+use crate::quarantine::{Problem, Quarantine, key_of, key_of_error};
 use crate::unsupported::{field_of_cluster_queue, field_of_flavor, field_of_local_queue, field_of_workload};
 use crate::{Defaults, Interner, by_name, nth_rank, requests, timestamp};
 use reprieve_api::kueue::{
     AdmissionSpec, ClusterQueue, FlavorSpec, KueueWorkload, KueueWorkloadStatus, LocalQueue, PodSetSpec,
 };
-use reprieve_api::{InputError, NamespacedName, ObjectSet, Pod, PodSpec, Sourced};
+use reprieve_api::quantity::MAX_AMOUNT;
+use reprieve_api::{InputError, NamespacedName, ObjectSet, Pod, PodSpec, ProblemCode, Sourced};
 
 /// Converts workloads, with the objects to which they refer.
 pub struct WorkloadReader {
@@ -55,10 +57,10 @@ pub fn workload_order_key(name: &NamespacedName, workload: &KueueWorkload) -> Wo
 type Named<'o> = BTreeMap<NamespacedName, &'o Sourced<KueueWorkload>>;
 
 /// Returns the workloads that have not finished.
-pub(super) fn unfinished(objects: &ObjectSet) -> Result<Named<'_>, InputError> {
-    let mut named = by_name::<NamespacedName, _>(&objects.kueue_workloads)?;
+pub(super) fn unfinished(objects: &ObjectSet) -> Named<'_> {
+    let mut named = by_name::<NamespacedName, _>(&objects.kueue_workloads);
     named.retain(|_, workload| !is_finished(&workload.object));
-    Ok(named)
+    named
 }
 
 impl WorkloadReader {
@@ -68,8 +70,20 @@ impl WorkloadReader {
         objects: &ObjectSet,
         places: PlacedPods,
         notes: &mut Notes<'_>,
-    ) -> Result<Self, InputError> {
-        let locals = by_name::<NamespacedName, _>(&objects.local_queues)?;
+        quarantine: &mut Quarantine,
+    ) -> Self {
+        let locals = by_name::<NamespacedName, _>(&objects.local_queues);
+        for queue in locals.values() {
+            if let Some(problem) = tree.problem_of_local(&queue.object) {
+                quarantine.add(key_of(queue), Some(&queue.source), problem);
+            }
+        }
+        let defaults = Defaults::new(objects);
+        for error in defaults.errors() {
+            if let Some(key) = key_of_error(error) {
+                quarantine.add(key, None, error.clone());
+            }
+        }
         let unsupported_locals = unsupported_locals(&locals);
         let unsupported_queues = unsupported_queues(objects, &tree);
         let unsupported = unsupported_locals.values().chain(unsupported_queues.values());
@@ -78,7 +92,7 @@ impl WorkloadReader {
         let name = |queue: &Sourced<ClusterQueue>| queue.object.metadata.name.clone().unwrap_or_default();
         let scopes = scopes.map(|queue| format!("ClusterQueue {}: spec.admissionScope", name(queue)));
         notes.warnings.extend(scopes.map(|field| not_evaluated(&field, 0)));
-        Ok(Self {
+        Self {
             tree,
             local_queues: locals
                 .into_iter()
@@ -86,37 +100,73 @@ impl WorkloadReader {
                 .collect(),
             unsupported: (unsupported_locals, unsupported_queues),
             placed_pods: places,
-            defaults: Defaults::new(objects)?,
+            defaults,
             cells: rules.flavor_resources.clone(),
             order: BTreeMap::new(),
-        })
+        }
     }
 
-    /// Converts all workloads, in the order of names.
-    pub(super) fn all(&mut self, named: &Named<'_>, notes: &mut Notes<'_>) -> Result<Vec<Workload>, InputError> {
+    /// Converts all workloads, in the order of names, and removes those that are set aside from `named`.
+    pub(super) fn all(
+        &mut self,
+        named: &mut Named<'_>,
+        notes: &mut Notes<'_>,
+        quarantine: &mut Quarantine,
+    ) -> Vec<Workload> {
+        let mut workloads = Vec::new();
+        named.retain(|name, sourced| {
+            let (workload, problem) = self.read(name, &sourced.object, notes.texts);
+            if let Some(problem) = problem {
+                quarantine.add(key_of(sourced), Some(&sourced.source), problem);
+            }
+            let Some(workload) = workload else { return false };
+            notes.warnings.extend(self.problems(name, &sourced.object).unwrap_or_default());
+            workloads.push(workload);
+            true
+        });
         let ids = named.iter().enumerate();
         self.order = ids
             .map(|(index, (name, sourced))| (workload_order_key(name, &sourced.object), WorkloadId::new(index)))
             .collect();
-        let mut workloads = Vec::new();
-        for (name, sourced) in named {
-            workloads.push(self.read(name, &sourced.object, notes.texts).map_err(|error| sourced.locate(error))?);
-            notes.warnings.extend(self.problems(name, &sourced.object).map_err(|error| sourced.locate(error))?);
-        }
         notes.warnings.extend(self.not_evaluated_of(named));
         for (index, id) in self.order.values().enumerate() {
             workloads[id.index()].rank = nth_rank(index);
         }
-        Ok(workloads)
+        workloads
     }
 
-    /// Converts a workload without its rank.
+    /// Reads a workload without its rank. A pending workload with a problem is left out; an admitted one still holds its quota, unless
+    /// its queue cannot be found.
     pub fn read(
         &self,
         name: &NamespacedName,
         object: &KueueWorkload,
         texts: &mut Interner,
-    ) -> Result<Workload, InputError> {
+    ) -> (Option<Workload>, Option<Problem>) {
+        let problem = match self.good(name, object, texts) {
+            Ok(workload) => return (Some(workload), None),
+            Err(problem) => problem,
+        };
+        let status = object.status.as_ref().and_then(|status| Some((status.admission.as_ref()?, &status.conditions)));
+        let held = status.and_then(|(admission, conditions)| {
+            let queue = self.queue_of(admission).ok()?;
+            Some((queue, self.admission(admission, conditions).ok()?))
+        });
+        let held = held.map(|(queue, admission)| Workload {
+            queue: Some(queue),
+            admission: Some(admission),
+            namespace_fits: true,
+            protected: self.tree.protected.contains(&name.namespace),
+            active: object.spec.active != Some(false),
+            priority: self.tree.classes.priority(&object.spec).unwrap_or_default(),
+            set_aside: true,
+            ..Workload::default()
+        });
+        (held, Some(problem))
+    }
+
+    /// Converts a workload that has no problem.
+    fn good(&self, name: &NamespacedName, object: &KueueWorkload, texts: &mut Interner) -> Result<Workload, Problem> {
         let mut workload = self.workload(object)?;
         let mut owners = object.metadata.owner_references.iter().flatten();
         let job = owners.find(|owner| owner.kind == "Job" && owner.controller == Some(true));
@@ -126,13 +176,19 @@ impl WorkloadReader {
             let cluster_queue = self.local_queues.get(&local);
             workload.queue = cluster_queue.and_then(|queue| self.tree.cluster_queues.get(queue)).copied();
             if workload.queue.is_none() {
+                let field = "spec.queueName";
                 let problem = match cluster_queue {
                     None => format!("LocalQueue {local} is not in the input; add it, or name another"),
-                    Some(queue) => {
-                        format!("LocalQueue {local} names ClusterQueue {queue:?}, which is not in the input; add it")
-                    }
+                    Some(queue) => match self.tree.lost.cluster_queues.get(queue) {
+                        Some(lost) => return Err(Problem::refers_to(lost.clone(), field)),
+                        None => {
+                            format!(
+                                "LocalQueue {local} names ClusterQueue {queue:?}, which is not in the input; add it"
+                            )
+                        }
+                    },
                 };
-                return Err(InputError::new(problem).field("spec.queueName"));
+                return Err(InputError::new(problem).field(field).code(ProblemCode::MissingReference).into());
             }
             let selector = workload.queue.map(|queue| &self.tree.drafts[queue.index()].namespace_selector);
             workload.namespace_fits = selector.is_none_or(|own| self.tree.namespaces.fits(own, &name.namespace));
@@ -141,8 +197,12 @@ impl WorkloadReader {
             for set in &object.spec.pod_sets {
                 let spec = set.template.spec.as_ref();
                 let runtime_class = spec.and_then(|spec| spec.runtime_class_name.as_deref());
-                self.defaults.check(&name.namespace, runtime_class).map_err(|error| {
-                    InputError::new(error.to_string()).field(format!("spec.podSets[{}].template", set.name))
+                self.defaults.check(&name.namespace, runtime_class).map_err(|error| Problem {
+                    cause: key_of_error(&error),
+                    gang: None,
+                    error: InputError::new(error.to_string())
+                        .field(format!("spec.podSets[{}].template", set.name))
+                        .code(ProblemCode::BrokenReference),
                 })?;
             }
             let field = self.field_not_evaluated(name, object, workload.queue);
@@ -214,7 +274,7 @@ impl WorkloadReader {
         self.defaults.violations(namespace, spec).map_err(|error| in_template(error, set))
     }
 
-    fn workload(&self, object: &KueueWorkload) -> Result<Workload, InputError> {
+    fn workload(&self, object: &KueueWorkload) -> Result<Workload, Problem> {
         let empty = KueueWorkloadStatus::default();
         let status = object.status.as_ref().unwrap_or(&empty);
         let admitted = status.admission.as_ref();
@@ -235,6 +295,7 @@ impl WorkloadReader {
             namespace_fits: true,
             invalid,
             protected: self.tree.protected.contains(&namespace),
+            set_aside: false,
             active: object.spec.active != Some(false),
             waiting_since: waiting_since(&status.conditions),
             preempts_from: preempts_from(status),
@@ -249,10 +310,14 @@ impl WorkloadReader {
     }
 
     /// Returns the queue whose quota a workload holds.
-    fn queue_of(&self, admission: &AdmissionSpec) -> Result<QueueId, InputError> {
-        self.tree.cluster_queues.get(&admission.cluster_queue).copied().ok_or_else(|| {
-            let problem = format!("ClusterQueue {:?} is not in the input; add it", admission.cluster_queue);
-            InputError::new(problem).field("status.admission.clusterQueue")
+    fn queue_of(&self, admission: &AdmissionSpec) -> Result<QueueId, Problem> {
+        let (name, field) = (&admission.cluster_queue, "status.admission.clusterQueue");
+        if let Some(lost) = self.tree.lost.cluster_queues.get(name) {
+            return Err(Problem::refers_to(lost.clone(), field));
+        }
+        self.tree.cluster_queues.get(name).copied().ok_or_else(|| {
+            let problem = format!("ClusterQueue {name:?} is not in the input; add it");
+            InputError::new(problem).field(field).code(ProblemCode::MissingReference).into()
         })
     }
 
@@ -265,13 +330,14 @@ impl WorkloadReader {
                 let Some((flavor, _)) = self.tree.flavors.get(named) else {
                     let problem = format!("ResourceFlavor {named:?} is not in the input; add it");
                     let field = format!("status.admission.podSetAssignments[{}].flavors.{resource}", set.name);
-                    return Err(InputError::new(problem).field(field));
+                    return Err(InputError::new(problem).field(field).code(ProblemCode::MissingReference));
                 };
                 let of = self.tree.resources.get(resource);
                 if let Some(cell) = of.and_then(|of| self.cells[flavor.index()][of.index()]) {
                     let field = || format!("status.admission.podSetAssignments.resourceUsage.{resource}");
-                    *usage.entry(cell).or_default() +=
-                        requests::amount(resource, used).map_err(|error| error.field(field()))?;
+                    let used = requests::amount(resource, used).map_err(|error| error.field(field()))?;
+                    let sum = usage.entry(cell).or_default();
+                    *sum = added(*sum, used).map_err(|error| error.field(field()))?;
                 }
             }
         }
@@ -293,11 +359,22 @@ impl WorkloadReader {
                 format!("{min} is out of range; write 0 to {}, which is the count", set.count),
             ));
         }
+        if set.count > MAX_AMOUNT {
+            return Err(
+                wrong("count", format!("{} is too large; write at most 2^53", set.count)).code(ProblemCode::TooLarge)
+            );
+        }
         let pod = Pod::new(ObjectMeta::default(), spec);
-        let spec = pod.spec.as_deref().expect("Pod::new sets the spec");
+        let empty = PodSpec::default();
+        let spec = pod.spec.as_deref().unwrap_or(&empty);
         let amounts = requests::requests(&pod).map_err(|error| in_template(error, set))?;
         let mut requests = Vec::new();
         for (resource, amount) in amounts {
+            if i128::from(amount) * i128::from(set.count) > i128::from(MAX_AMOUNT) {
+                let problem =
+                    format!("{} pods request more than 2^53 of {resource} together; lower one of them", set.count);
+                return Err(wrong("count", problem).code(ProblemCode::TooLarge));
+            }
             match self.tree.resources.get(&resource) {
                 Some(&of) => requests.push((of, amount)),
                 // A resource that no queue covers gets an id for which no queue has quota.
@@ -311,6 +388,28 @@ impl WorkloadReader {
         }
         Ok(PodSet { count: set.count, min_count: set.min_count, requests, may_use, pods: Vec::new() })
     }
+}
+
+impl QuotaTreeBuilder {
+    /// Returns the problem of a LocalQueue whose ClusterQueue is missing or set aside.
+    fn problem_of_local(&self, queue: &LocalQueue) -> Option<Problem> {
+        let (name, field) = (&queue.spec.cluster_queue, "spec.clusterQueue");
+        if let Some(lost) = self.lost.cluster_queues.get(name) {
+            return Some(Problem::refers_to(lost.clone(), field));
+        }
+        if self.cluster_queues.contains_key(name) {
+            return None;
+        }
+        let problem = format!("ClusterQueue {name:?} is not in the input; add it, or name another");
+        Some(InputError::new(problem).field(field).code(ProblemCode::MissingReference).into())
+    }
+}
+
+/// Adds two amounts of one workload.
+fn added(a: i64, b: i64) -> Result<i64, InputError> {
+    a.checked_add(b)
+        .filter(|sum| *sum <= MAX_AMOUNT)
+        .ok_or_else(|| InputError::new("the sum is too large; write at most 2^53").code(ProblemCode::TooLarge))
 }
 
 /// Returns a warning about an object's field that no decision evaluates; `others` is the number of other objects with the field.

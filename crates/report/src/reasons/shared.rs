@@ -26,6 +26,12 @@ pub fn unknown_priority_class(pod: &NamespacedName) -> ReasonText {
     .of_many("the PriorityClasses do not exist, so their tolerations are unknown")
 }
 
+pub fn set_aside(pod: Option<&NamespacedName>) -> ReasonText {
+    let object = pod.map_or_else(|| "the object".to_owned(), |pod| format!("the object of {pod}"));
+    reason_text("SetAside", format!("{object} has a part that cannot be read, so it is not preempted"))
+        .of_many("the objects have a part that cannot be read, so they are not preempted")
+}
+
 pub fn scheduling_gates(pod: PodId, gates: &[TextId], gated: usize, names: &Names) -> ReasonText {
     let gates: Vec<&str> = gates.iter().map(|&gate| names.text(gate)).collect();
     let others = match gated {

@@ -20,10 +20,10 @@ impl Scheduler {
     /// Processes an event.
     pub fn observe(&mut self, event: Event, now: Timestamp) {
         match event {
-            Event::Upserted(object) => self.upserted(object, now),
-            Event::Deleted { key, version } => self.deleted(&key, version, now),
+            Event::Upserted(object) => self.upserted(object),
+            Event::Deleted { key, version } => self.deleted(&key, version),
             Event::Listed { kind, objects, version } => {
-                self.listed(kind, objects, version, now);
+                self.listed(kind, objects, version);
                 self.view.sync.listed(kind);
             }
             Event::TimerFired => self.actions.timer_fired(),
@@ -31,21 +31,21 @@ impl Scheduler {
         }
     }
 
-    fn listed(&mut self, kind: Kind, objects: Vec<Object>, version: u64, now: Timestamp) {
+    fn listed(&mut self, kind: Kind, objects: Vec<Object>, version: u64) {
         if self.view.versions.is_outdated(kind, version) {
             return;
         }
         let keys: BTreeSet<ObjectKey> = objects.iter().map(Object::key).collect();
         for object in objects {
-            self.upserted(object, now);
+            self.upserted(object);
         }
         for key in self.view.versions.missing(kind, &keys) {
-            self.deleted(&key, version, now);
+            self.deleted(&key, version);
         }
         self.view.versions.listed(kind, version);
     }
 
-    fn upserted(&mut self, object: Object, now: Timestamp) {
+    fn upserted(&mut self, object: Object) {
         let key = object.key();
         if !self.view.versions.accept(&key, object.version()) {
             return;
@@ -55,41 +55,34 @@ impl Scheduler {
                 for text in Arc::make_mut(&mut map).data.iter_mut().flat_map(|data| data.values_mut()) {
                     *text = text.replace("fence", "default");
                 }
-                self.put(Object::ConfigMap(map), now);
+                self.view.put(Object::ConfigMap(map));
                 self.cluster_changed();
             }
             Object::Pod(_) => {
                 self.view.seen(&object);
-                self.update_view(&key.name, now);
+                self.update_view(&key.name);
             }
-            Object::KueueWorkload(_) | Object::Job(_) => self.workload_or_job_upserted(&object, now),
+            Object::KueueWorkload(_) | Object::Job(_) => self.workload_or_job_upserted(&object),
             Object::PodGroup(group) => {
                 let is_same = matches!(self.view.live.get(&key), Some(Object::PodGroup(before))
                     if before.spec == group.spec && before.metadata.annotations == group.metadata.annotations);
                 let group = Object::PodGroup(group);
                 self.view.seen(&group);
-                self.put(group, now);
+                self.view.put(group);
                 if !is_same {
                     self.status.group_changed(key.name);
                     self.cluster_changed();
                 }
             }
             other => {
-                self.put(other, now);
+                self.view.put(other);
                 self.update_group_status(key.kind);
                 self.cluster_changed();
             }
         }
     }
 
-    pub(super) fn put(&mut self, object: Object, now: Timestamp) {
-        let about = object.key();
-        if let Some(error) = self.view.put(object) {
-            self.emit_event(about, EventReason::Refused, error.to_string(), now);
-        }
-    }
-
-    fn deleted(&mut self, key: &ObjectKey, version: u64, now: Timestamp) {
+    fn deleted(&mut self, key: &ObjectKey, version: u64) {
         if !self.view.versions.accept_deleted(key, version) {
             return;
         }
@@ -97,8 +90,8 @@ impl Scheduler {
         self.status.forget(key);
         self.admission.forget(key);
         match key.kind {
-            Kind::Pod => self.update_view(&key.name, now),
-            Kind::KueueWorkload | Kind::Job => self.update_workload_or_job(key, now),
+            Kind::Pod => self.update_view(&key.name),
+            Kind::KueueWorkload | Kind::Job => self.update_workload_or_job(key),
             _ => {
                 self.view.live.remove(key);
                 self.update_group_status(key.kind);
@@ -120,11 +113,8 @@ impl Scheduler {
     }
 
     /// Updates the view of a pod, after an event or after an action on the pod.
-    pub(super) fn update_view(&mut self, name: &NamespacedName, now: Timestamp) {
+    pub(super) fn update_view(&mut self, name: &NamespacedName) {
         let Some(update) = self.view.update_pod(name, self.bugs) else { return };
-        if let Some(error) = update.refused {
-            self.emit_event(ObjectKey::new(Kind::Pod, name.clone()), EventReason::Refused, error.to_string(), now);
-        }
         let (before, after) = (update.before.as_deref(), update.after.as_deref());
         if self.preemptions.pod_changed(name, before, after) {
             self.queue.room_changed(RoomChange::Unmarked, &self.view);
@@ -154,10 +144,10 @@ impl Scheduler {
     }
 
     /// Updates the view of an object that an action changes.
-    pub(super) fn update_changed(&mut self, key: &ObjectKey, now: Timestamp) {
+    pub(super) fn update_changed(&mut self, key: &ObjectKey) {
         match key.kind {
-            Kind::Pod => self.update_view(&key.name, now),
-            _ => self.update_workload_or_job(key, now),
+            Kind::Pod => self.update_view(&key.name),
+            _ => self.update_workload_or_job(key),
         }
     }
 
@@ -179,7 +169,7 @@ impl Scheduler {
                 forbidden
             }
             (Action::GetObject { key }, None) => {
-                self.read_completed(key, request.confirms, &unit, result, now);
+                self.read_completed(key, request.confirms, &unit, result);
                 false
             }
             (_, None) => false,
@@ -228,7 +218,7 @@ impl Scheduler {
         match result {
             ActionResult::Ok { version } => {
                 self.view.succeeded(id, key, version);
-                self.update_changed(key, now);
+                self.update_changed(key);
                 if let Some((preemptor, why)) = preempts {
                     self.send(Request::event(key.clone(), Some(preemptor), EventReason::Preempted, why), now);
                 } else if let Action::SetQuotaPending { message, .. } = &action {
@@ -237,9 +227,9 @@ impl Scheduler {
             }
             ActionResult::Forbidden(_) => {
                 self.view.assumed.failed(id, key);
-                self.update_changed(key, now);
+                self.update_changed(key);
             }
-            ActionResult::Read(object) => self.upserted(object, now),
+            ActionResult::Read(object) => self.upserted(object),
             ActionResult::Conflict | ActionResult::NotFound | ActionResult::Unknown => {
                 self.reread(key.clone(), Some(id), unit.clone());
             }
@@ -260,11 +250,10 @@ impl Scheduler {
         confirms: Option<ActionId>,
         unit: &Option<UnitRef>,
         result: ActionResult,
-        now: Timestamp,
     ) {
         match result {
-            ActionResult::Read(object) => self.upserted(object, now),
-            ActionResult::NotFound => self.deleted(key, self.view.versions.last(key), now),
+            ActionResult::Read(object) => self.upserted(object),
+            ActionResult::NotFound => self.deleted(key, self.view.versions.last(key)),
             ActionResult::Ok { .. } => {}
             ActionResult::Unknown | ActionResult::Conflict | ActionResult::Forbidden(_) => {
                 return self.reread(key.clone(), confirms, unit.clone());
@@ -275,12 +264,12 @@ impl Scheduler {
         }
         self.view.unconfirmed.remove(key);
         if key.kind != Kind::Pod {
-            self.update_workload_or_job(key, now);
+            self.update_workload_or_job(key);
             self.queue.wake_workloads();
             return;
         }
         if confirms.is_some() {
-            self.update_view(&key.name, now);
+            self.update_view(&key.name);
         }
         self.preemptions.release_without_preemptor(self.view.pod(&key.name), &self.queue);
         self.queue.requeue_all();

@@ -9,7 +9,6 @@ use reprieve_report::report::report_decision;
 use reprieve_report::unit_ref::UnitRef;
 
 use super::Scheduler;
-use crate::action::EventReason;
 use crate::admission::{HeadResult, decide};
 use crate::queue::WaitState;
 use crate::step::{RecordedDecision, Step};
@@ -24,17 +23,14 @@ struct CycleHead {
 }
 
 impl Scheduler {
-    pub(super) fn workload_or_job_upserted(&mut self, object: &Object, now: Timestamp) {
+    pub(super) fn workload_or_job_upserted(&mut self, object: &Object) {
         self.view.seen(object);
-        self.update_workload_or_job(&object.key(), now);
+        self.update_workload_or_job(&object.key());
     }
 
     /// Updates the view of a workload or Job, after an event or after an action on it.
-    pub(super) fn update_workload_or_job(&mut self, key: &ObjectKey, now: Timestamp) {
+    pub(super) fn update_workload_or_job(&mut self, key: &ObjectKey) {
         let update = self.view.update_object(key, self.bugs);
-        if let Some(error) = &update.refused {
-            self.emit_event(key.clone(), EventReason::Refused, error.to_string(), now);
-        }
         if self.view.is_kueue() {
             self.admission.object_changed(key, &update, &mut self.queue);
         }

@@ -13,7 +13,7 @@ use crate::explanation::{Decisive, Recorder};
 use crate::filters::FilterFailure;
 use crate::fit::{Placement, Preemptor};
 use crate::ids::{JobId, NodeId, PodId, QueueId, Timestamp};
-use crate::laws::{Law, in_progress, never, opt_out, protected, toleration, unknown_class};
+use crate::laws::{Law, in_progress, never, opt_out, protected, set_aside, toleration, unknown_class};
 use crate::snapshot::{Pod, Snapshot};
 use crate::what_if::WhatIf;
 use quota::{NonPreemptibleUse, QuotaCheck};
@@ -176,6 +176,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             .then_some(Law::Priority { candidate: pod.priority })
             .or_else(|| self.not_preemptible(id))
             .or_else(|| protected::spares(snapshot, unit))
+            .or_else(|| set_aside::spares(snapshot, unit))
             .or_else(|| opt_out::spares(snapshot, unit))
             .or_else(|| unknown_class::spares(snapshot, unit))
             .or_else(|| toleration::spares(snapshot, unit, self.preemptor, self.now))

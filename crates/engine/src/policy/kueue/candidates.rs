@@ -112,6 +112,7 @@ mod tests {
             namespace_fits: true,
             invalid: false,
             protected: false,
+            set_aside: false,
             created: Timestamp(created),
             active: true,
             waiting_since: None,

@@ -121,7 +121,9 @@ impl Search<'_> {
         if !self.holds_contested(id) {
             return Some(Law::NotContested);
         }
-        self.snapshot.workload(id).protected.then_some(Law::ProtectedNamespace)
+        let workload = self.snapshot.workload(id);
+        let protected = workload.protected.then_some(Law::ProtectedNamespace);
+        protected.or(workload.set_aside.then_some(Law::SetAside { pod: None }))
     }
 
     /// Whether a workload uses any of the contested flavor-resource pairs.

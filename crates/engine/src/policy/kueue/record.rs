@@ -65,6 +65,7 @@ impl Search<'_> {
             && admission.since == other_admission.since
             && admission.evicted == other_admission.evicted
             && !first.protected
+            && !first.set_aside
             && first.queue.is_some_and(|queue| self.priority_law(queue, first).is_none())
     }
 

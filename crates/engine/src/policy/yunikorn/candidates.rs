@@ -7,7 +7,7 @@ use super::laws::{self, fence};
 use crate::decision::EvictionReason;
 use crate::explanation::Recorder;
 use crate::ids::{PodId, Priority, QueueId};
-use crate::laws::{Law, protected, toleration, unknown_class};
+use crate::laws::{Law, protected, set_aside, toleration, unknown_class};
 use crate::snapshot::Pod;
 
 impl Search<'_, '_, '_> {
@@ -33,6 +33,7 @@ impl Search<'_, '_, '_> {
         let Some(unit) = snapshot.unit_of(pod).map(|unit| snapshot.unit(unit)) else { return Ok(()) };
         spared_by(laws::terminating(snapshot, pod))?;
         spared_by(protected::spares(snapshot, unit))?;
+        spared_by(set_aside::spares(snapshot, unit))?;
         spared_by(unknown_class::spares(snapshot, unit))?;
         spared_by(toleration::spares(snapshot, unit, self.preemptor, self.now))
     }
