@@ -36,6 +36,13 @@ pub enum Error {
     Usage(String),
 }
 
+impl Error {
+    /// The error of a result that cannot be encoded.
+    pub fn unprintable(error: impl std::fmt::Display) -> Self {
+        InputError::new(format!("the result cannot be printed: {error}")).into()
+    }
+}
+
 /// The objects of the input, and its question.
 #[derive(Debug, Default)]
 pub struct Input {
@@ -66,7 +73,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Input, Error> {
         first = false;
         Ok(holds_object)
     })?;
-    if input.test.is_none() && input.objects.is_empty() {
+    if input.test.is_none() && input.objects.is_empty() && input.objects.unreadable.is_empty() {
         let (files, kinds) = (names(paths), skipped(&input.objects));
         let problem = format!("{files}: no object that a decision reads, only {kinds}");
         let problem = format!("{problem}; add the output of: {}", export_all());
@@ -105,7 +112,7 @@ pub fn name(path: &Path) -> String {
 
 /// The number of objects read so far, including those that no decision reads.
 fn total(objects: &ObjectSet) -> usize {
-    objects.len() + objects.skipped.values().sum::<usize>()
+    objects.len() + objects.unreadable.len() + objects.skipped.values().sum::<usize>()
 }
 
 /// The YAML and JSON files that a path stands for, by name; folders are walked.

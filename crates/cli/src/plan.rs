@@ -271,8 +271,8 @@ fn skipped(objects: &ObjectSet) -> String {
 /// Prints a whole report.
 fn print_whole<R: Serialize>(output: Output, report: &R, table: fn(&R, Detail) -> String) -> Result<(), Error> {
     match output {
-        Output::Json => output::line(&serde_json::to_string_pretty(report).map_err(unprintable)?),
-        Output::Yaml => output::print(&serde_saphyr::to_string(report).map_err(unprintable)?),
+        Output::Json => output::line(&serde_json::to_string_pretty(report).map_err(Error::unprintable)?),
+        Output::Yaml => output::print(&serde_saphyr::to_string(report).map_err(Error::unprintable)?),
         Output::Wide => output::print(&table(report, Detail::Wide)),
         Output::Table | Output::Name | Output::Test => output::print(&table(report, Detail::Short)),
     }
@@ -291,8 +291,4 @@ fn note_warnings(warnings: &[String], assumed: &[&str]) {
 fn print_names<'a>(victims: impl Iterator<Item = &'a VictimRef>) -> Result<(), Error> {
     let mut names = victims.filter_map(|victim| victim.pod.as_deref().or(victim.workload.as_deref()));
     names.try_for_each(output::line)
-}
-
-fn unprintable(error: impl std::fmt::Display) -> Error {
-    InputError::new(format!("the result cannot be printed: {error}")).into()
 }

@@ -92,6 +92,16 @@ fn refused_with(part: &str, changed: &str, parts: &[&str]) {
     }
 }
 
+/// `plan` decides without the broken object, and warns in words that hold all of `parts`.
+fn set_aside_with(part: &str, changed: &str, parts: &[&str]) {
+    assert!(CASE.contains(part) && part != changed, "a part of the case is changed");
+    let [_, (status, text)] = asked(&CASE.replacen(part, changed, 1));
+    assert_ne!(status, Some(1), "{text}");
+    for part in parts.iter().chain(&["case.yaml", "document", "warning: ", "set aside"]) {
+        assert!(text.contains(part), "{part:?} is missing in {text}");
+    }
+}
+
 #[test]
 fn unchanged_case_is_accepted() {
     let [(test, said), (plan, _)] = asked(CASE);
@@ -107,7 +117,7 @@ fn a_workload_in_a_queue_that_does_not_exist() {
     refused_with("{clusterQueue: owner}", "{clusterQueue: ghost}", &parts);
     let parts =
         ["Workload default/borrower", "status.admission.clusterQueue", "\"ghost\"", "not in the input", "add it"];
-    refused_with("clusterQueue: other", "clusterQueue: ghost", &parts);
+    set_aside_with("clusterQueue: other", "clusterQueue: ghost", &parts);
 }
 
 #[test]
@@ -117,7 +127,7 @@ fn a_flavor_that_is_missing() {
     refused_with("{name: spot, resources", "{name: ghost, resources", &parts);
     let field = "status.admission.podSetAssignments[main].flavors.cpu";
     let parts = ["Workload default/borrower", field, "\"ghost\"", "not in the input", "add it"];
-    refused_with("flavors: {cpu: spot}", "flavors: {cpu: ghost}", &parts);
+    set_aside_with("flavors: {cpu: spot}", "flavors: {cpu: ghost}", &parts);
 }
 
 /// Another queue covers the resource; that does not count.

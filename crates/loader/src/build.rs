@@ -102,6 +102,7 @@ fn build(
     } else {
         BTreeMap::new()
     };
+    builder.set_aside_beyond_sum(&mut pods, &mut quarantine);
     // 4. Groups, flavors and nodes, now that all labels that pods, groups and flavors read are known.
     let groups = builder.groups_with_topologies(named_groups);
     let flavors =

@@ -19,6 +19,7 @@ use crate::quarantine::{Problem, Quarantine, key_of};
 use crate::queue_source::QueueSource;
 use crate::schedulers::gang_of;
 use crate::shape::{Interners, keys_of, selected_keys};
+use crate::sums::{LARGE_AMOUNT, beyond_sum, pods_beyond_sum};
 use crate::yunikorn::{application_of, is_daemon, queue_tree};
 use crate::{Amounts, Classes, Interner, QueueSpec, by_name, nth_rank, requests, timestamp};
 use reprieve_api::koordinator::label;
@@ -47,6 +48,8 @@ pub struct SnapshotBuilder {
     pub broken: BrokenRefs,
     /// The bound pods whose requests cannot be read, by node. Such a node has no room.
     pub blocked: BTreeMap<NodeId, BTreeSet<NamespacedName>>,
+    /// Whether pods are set aside only because of the sum of all requests.
+    pub is_over_sum: bool,
     /// By node and resource: what the node offers when no pod on it counts as the whole node.
     pub allocatable: Vec<Vec<i64>>,
     pub warnings: Vec<String>,
@@ -180,6 +183,7 @@ impl SnapshotBuilder {
             obstacles,
             broken: BrokenRefs { policy: *policy, groups: groups.broken, jobs: jobs.broken, nodes: BTreeMap::new() },
             blocked: BTreeMap::new(),
+            is_over_sum: false,
             allocatable: Vec::new(),
             warnings,
         };
@@ -241,6 +245,33 @@ impl SnapshotBuilder {
             pods.push((name, Pod { rank, ..pod }));
         }
         pods
+    }
+
+    /// Sets pods aside whose requests make the sum over the cluster too large: pending ones are left out, bound ones count as their nodes.
+    pub(crate) fn set_aside_beyond_sum(&mut self, pods: &mut Vec<(NamespacedName, Pod)>, quarantine: &mut Quarantine) {
+        let mut shapes: Vec<(ShapeId, &Shape)> = self.shapes.ids.iter().map(|(shape, id)| (*id, shape)).collect();
+        shapes.sort_unstable_by_key(|(id, _)| *id);
+        let shapes: Vec<&Shape> = shapes.into_iter().map(|(_, shape)| shape).collect();
+        let beyond = pods_beyond_sum(pods, &shapes, self.interners.resources.names().len());
+        let beyond: BTreeSet<NamespacedName> = beyond.into_iter().cloned().collect();
+        self.is_over_sum = !beyond.is_empty();
+        if !self.is_over_sum {
+            return;
+        }
+        let bare: Vec<Shape> = shapes.iter().map(|shape| Shape { requests: vec![1], ..Shape::clone(shape) }).collect();
+        pods.retain_mut(|(name, pod)| {
+            if !beyond.contains(name) {
+                return true;
+            }
+            quarantine.add(ObjectKey::new(Kind::Pod, name.clone()), None, beyond_sum("spec.containers"));
+            let Some(node) = pod.node else { return false };
+            pod.set_aside = true;
+            if let Some(shape) = bare.get(pod.shape.index()) {
+                pod.shape = self.shapes.id(shape.clone());
+            }
+            self.blocked.entry(node).or_default().insert(name.clone());
+            true
+        });
     }
 
     /// Reads a pod. A caller that knows the shape of the pod passes it, because computing the shape is expensive.
@@ -373,6 +404,11 @@ impl SnapshotBuilder {
         let requests = requests::requests(object)?;
         let shape = self.interners.shape(name, object, &requests)?;
         Ok(self.shapes.id(shape))
+    }
+
+    /// Whether the requests of a new shape are so large that their sum with those of other pods must be checked.
+    pub fn has_large_new_shape(&self) -> bool {
+        self.shapes.new.iter().any(|shape| shape.requests.iter().any(|amount| *amount > LARGE_AMOUNT))
     }
 
     /// Returns the amounts that a node offers: none while a pod on it counts as the whole node.

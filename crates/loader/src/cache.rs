@@ -134,8 +134,17 @@ impl SnapshotCache {
         if self.unreadable.get(&key) == Some(&object) {
             return;
         }
-        self.remove(&key);
+        self.objects.remove(&key);
+        if key.kind == Kind::Pod {
+            self.forget_pod(&key.name);
+        }
         self.unreadable.insert(key, object);
+        self.stale = true;
+    }
+
+    /// Replaces the tables by empty ones until the next refresh, because a panic has left them in an unknown state.
+    pub fn discard_tables(&mut self) {
+        self.tables = Tables::new(build_for(&ObjectSet::default(), &self.policy, self.scheduler_name.as_deref()));
         self.stale = true;
     }
 

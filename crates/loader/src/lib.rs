@@ -39,6 +39,7 @@ pub mod requests;
 pub mod schedulers;
 mod shape;
 pub mod submit;
+mod sums;
 pub mod time;
 pub mod unsupported;
 mod workload_classes;

@@ -32,11 +32,7 @@ struct Class {
 }
 
 impl Classes {
-    pub fn new(
-        objects: &[Sourced<PriorityClass>],
-        max_preemption_excess: u32,
-        warnings: &mut Vec<String>,
-    ) -> Self {
+    pub fn new(objects: &[Sourced<PriorityClass>], max_preemption_excess: u32, warnings: &mut Vec<String>) -> Self {
         let mut classes = BTreeMap::new();
         for (name, value) in [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)] {
             let class = Class { value, preemption_policy: None, toleration: None, opted_out: false };

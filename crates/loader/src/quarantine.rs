@@ -8,9 +8,7 @@ use std::collections::BTreeMap;
 
 use reprieve_api::kinds::OfKind;
 use reprieve_api::source::KindRef;
-use reprieve_api::{
-    InputError, Kind, NamespacedName, ObjectKey, ObjectRef, ObjectSet, ProblemCode, Reader, Source, Sourced,
-};
+use reprieve_api::{InputError, NamespacedName, ObjectKey, ObjectRef, ObjectSet, ProblemCode, Reader, Source, Sourced};
 use reprieve_engine::Policy;
 
 use crate::policy::reader;
@@ -104,7 +102,9 @@ impl Quarantine {
 
     /// Adds the objects of files that have the name of an earlier object.
     pub fn add_duplicates(&mut self, objects: &ObjectSet) {
-        for (object, source, first) in objects.duplicates() {
+        let mut duplicates = objects.duplicates();
+        duplicates.sort();
+        for (object, source, first) in duplicates {
             let problem = format!("{first} has an object with the same name; rename or remove one of them");
             let error = InputError::new(problem).field("metadata.name").code(ProblemCode::Conflict);
             self.add(object, Some(&source), error);
@@ -181,7 +181,10 @@ pub fn warnings(list: &[Quarantined]) -> Vec<String> {
     for entry in list.iter().filter(|entry| entry.cause.is_none()) {
         let with = if named.last() == Some(&&entry.object) { None } else { dependents.get(&entry.object) };
         named.push(&entry.object);
-        let ignored = if entry.object.kind == Kind::Pod && entry.code() == ProblemCode::MissingNode {
+        let mut error = entry.error.clone();
+        let ignored = if entry.code() == ProblemCode::MissingNode {
+            // Files from a cluster may have been written at different times, so the place in the file does not matter.
+            error.source = None;
             "the pod is ignored"
         } else {
             "it is set aside"
@@ -191,7 +194,7 @@ pub fn warnings(list: &[Quarantined]) -> Vec<String> {
             Some(1) => ", with 1 object that refers to it".to_owned(),
             Some(n) => format!(", with {n} objects that refer to it"),
         };
-        warnings.push(format!("{}; {ignored}{with}", entry.error));
+        warnings.push(format!("{error}; {ignored}{with}"));
     }
     warnings
 }

@@ -120,7 +120,7 @@ impl SimulationInput {
         for object in each {
             objects.push(object, &source);
         }
-        load_for(&objects, OnInvalid::Quarantine, policy).map(drop)
+        load_for(&objects, OnInvalid::Reject, policy).map(drop)
     }
 }
 
@@ -137,7 +137,8 @@ fn total_allocatable(nodes: &[Object]) -> Amounts {
         let allocatable = node.status.as_ref().and_then(|status| status.allocatable.clone()).unwrap_or_default();
         let amounts = requests::amounts(&allocatable, "status.allocatable").unwrap_or_default();
         for (resource, amount) in amounts.into_iter().filter(|(resource, _)| resource != "pods") {
-            *total.entry(resource).or_default() += amount;
+            let sum = total.entry(resource).or_default();
+            *sum = sum.saturating_add(amount);
         }
     }
     total

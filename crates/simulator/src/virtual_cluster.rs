@@ -247,6 +247,7 @@ impl VirtualCluster {
         let about = self.faults.about(|| match &event {
             Event::Upserted(object) => object.key().to_string(),
             Event::Deleted { key, .. } => key.to_string(),
+            Event::Unreadable { object, .. } => object.object.to_string(),
             Event::Listed { .. } | Event::TimerFired | Event::ActionCompleted { .. } => String::new(),
         });
         if self.faults.draw_fault(Fault::LostEvent, &about).is_some() {

@@ -19,7 +19,7 @@ impl SnapshotCache {
             self.remove_pod(&name);
             return;
         }
-        self.stale |= self.others_depend_on_change(&name, Some(&object));
+        self.stale |= self.tables.builder.is_over_sum || self.others_depend_on_change(&name, Some(&object));
         if self.pods.get(&name).is_none_or(|old| !memberships(old).eq(memberships(&object))) {
             self.remove_membership(&name);
             for group in memberships(&object) {
@@ -83,7 +83,7 @@ impl SnapshotCache {
         }
         let ReadPod { pod, problem, blocks_node } = self.tables.builder.pod(name, object, shape);
         self.tables.append_new_texts();
-        self.stale |= self.tables.are_too_small();
+        self.stale |= self.tables.are_too_small() || self.tables.builder.has_large_new_shape();
         self.set_quarantined(&ObjectKey::new(Kind::Pod, name.clone()), problem);
         if self.stale {
             return;
@@ -135,12 +135,17 @@ impl SnapshotCache {
     }
 
     pub(super) fn remove_pod(&mut self, name: &NamespacedName) {
-        self.stale |= self.others_depend_on_change(name, None);
-        self.remove_membership(name);
-        self.pods.remove(name);
+        self.stale |= self.tables.builder.is_over_sum || self.others_depend_on_change(name, None);
+        self.forget_pod(name);
         self.tables.remove_pod(name);
         self.tables.set_blocked(name, None);
         self.set_quarantined(&ObjectKey::new(Kind::Pod, name.clone()), None);
+    }
+
+    /// Removes a pod, but not from the tables.
+    pub(super) fn forget_pod(&mut self, name: &NamespacedName) {
+        self.remove_membership(name);
+        self.pods.remove(name);
     }
 
     fn remove_membership(&mut self, name: &NamespacedName) {

@@ -1,6 +1,6 @@
 //! Converts Kueue's workloads one at a time. [`super::kueue_tables`] calls it for a complete list, [`crate::cache`] for single changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{NodeSelectorTerm, Taint, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
@@ -10,6 +10,7 @@ use reprieve_engine::{FlavorResourceId, QueueId, QuotaResourceId, TextId, Timest
 use super::{Notes, QuotaTreeBuilder, is_finished};
 use crate::preemption_options::{milestones, on_preemption, preempts_from, waiting_since};
 use crate::quarantine::{Problem, Quarantine, key_of, key_of_error};
+use crate::sums::{beyond_sum, workloads_beyond_sum};
 use crate::unsupported::{field_of_cluster_queue, field_of_flavor, field_of_local_queue, field_of_workload};
 use crate::{Defaults, Interner, by_name, nth_rank, requests, timestamp};
 use reprieve_api::kueue::{
@@ -121,9 +122,19 @@ impl WorkloadReader {
             }
             let Some(workload) = workload else { return false };
             notes.warnings.extend(self.problems(name, &sourced.object).unwrap_or_default());
-            workloads.push(workload);
+            workloads.push((name.clone(), workload));
             true
         });
+        let n_cells = self.cells.iter().flatten().flatten().count();
+        let beyond = workloads_beyond_sum(&workloads, n_cells, self.tree.resources.len() + 1);
+        let beyond: BTreeSet<NamespacedName> = beyond.into_iter().cloned().collect();
+        for name in &beyond {
+            if let Some(sourced) = named.remove(name) {
+                quarantine.add(key_of(sourced), Some(&sourced.source), beyond_sum("spec.podSets"));
+            }
+        }
+        workloads.retain(|(name, _)| !beyond.contains(name));
+        let mut workloads: Vec<Workload> = workloads.into_iter().map(|(_, workload)| workload).collect();
         let ids = named.iter().enumerate();
         self.order = ids
             .map(|(index, (name, sourced))| (workload_order_key(name, &sourced.object), WorkloadId::new(index)))
