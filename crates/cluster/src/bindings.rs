@@ -72,7 +72,9 @@ impl PendingBindings {
                 let result = (binding.key, ActionResult::Ok { version: *version });
                 Vec::from_iter(binding.succeeded.then_some(result))
             }
-            Event::Deleted { .. } | Event::TimerFired | Event::ActionCompleted { .. } => Vec::new(),
+            Event::Deleted { .. } | Event::Unreadable { .. } | Event::TimerFired | Event::ActionCompleted { .. } => {
+                Vec::new()
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 //! With several profiles only one acts at a time: the others see all its changes before they decide.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -137,7 +137,7 @@ impl SchedulerLoop {
             }
             Message::Listed { profile, action, kind, version } => {
                 let objects = self.pages.remove(&(profile, action)).unwrap_or_default();
-                self.profiles[profile].scheduler.observe(Event::Listed { kind, objects, version }, now());
+                self.observe(profile, Event::Listed { kind, objects, version });
             }
             Message::Done { profile, action, result } => {
                 let key = (profile, action);
@@ -154,18 +154,34 @@ impl SchedulerLoop {
     }
 
     fn complete(&mut self, (profile, action): ActionKey, result: ActionResult) {
-        self.profiles[profile].scheduler.observe(Event::ActionCompleted { action, result }, now());
+        self.observe(profile, Event::ActionCompleted { action, result });
     }
 
     /// Passes an event to every profile that reads the kind.
     fn forward(&mut self, event: Event) {
         let kind = kind_of(&event);
-        let mut readers = self.profiles.iter_mut().filter(|profile| profile.kinds.contains(&kind)).peekable();
-        while let Some(profile) = readers.next() {
-            if readers.peek().is_none() {
-                return profile.scheduler.observe(event, now());
+        let readers = (0..self.profiles.len()).filter(|&profile| self.profiles[profile].kinds.contains(&kind));
+        let readers: Vec<usize> = readers.collect();
+        let Some((last, others)) = readers.split_last() else { return };
+        for &profile in others {
+            self.observe(profile, event.clone());
+        }
+        self.observe(*last, event);
+    }
+
+    /// Passes an event to a profile. A panic sets aside only the object at which it happens; the rest of a list is read again.
+    fn observe(&mut self, profile: usize, event: Event) {
+        let mut next = Some(event);
+        while let Some(event) = next.take() {
+            let again = matches!(event, Event::Listed { .. }).then(|| event.clone());
+            let scheduler = &mut self.profiles[profile].scheduler;
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| scheduler.observe(event, now()))) {
+                self.metrics.faults.inc();
+                // Without an object the cause is unknown: the process ends, and a restart is safe.
+                let Some(object) = scheduler.recover_observe() else { resume_unwind(panic) };
+                error!(%object, "panic while reading an object; it is set aside");
+                next = again;
             }
-            profile.scheduler.observe(event.clone(), now());
         }
     }
 
@@ -174,7 +190,9 @@ impl SchedulerLoop {
         let objects = match event {
             Event::Upserted(object) => std::slice::from_mut(object),
             Event::Listed { objects, .. } => objects.as_mut_slice(),
-            Event::Deleted { .. } | Event::TimerFired | Event::ActionCompleted { .. } => return,
+            Event::Deleted { .. } | Event::Unreadable { .. } | Event::TimerFired | Event::ActionCompleted { .. } => {
+                return;
+            }
         };
         for object in objects {
             apply_api_defaults(object);
@@ -198,7 +216,7 @@ impl SchedulerLoop {
         let now = now();
         while let Some((_, profile)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
             self.timers.pop_first();
-            self.profiles[profile].scheduler.observe(Event::TimerFired, now);
+            self.observe(profile, Event::TimerFired);
         }
     }
 
@@ -310,6 +328,13 @@ impl SchedulerLoop {
                 *pending.entry(labels).or_default() += 1;
             }
         }
+        let mut quarantined = BTreeMap::new();
+        for (labels, count) in self.profiles.iter().flat_map(|profile| profile.scheduler.quarantined()) {
+            // The profiles read the same objects.
+            let known = quarantined.entry(labels).or_default();
+            *known = count.max(*known);
+        }
+        self.metrics.set_quarantined(quarantined);
         self.metrics.set_pending(pending);
         self.metrics.set_serving(self.profiles.iter().all(|profile| profile.scheduler.is_ready()));
     }
@@ -337,6 +362,7 @@ fn kind_of(event: &Event) -> Kind {
     match event {
         Event::Upserted(object) => object.kind(),
         Event::Deleted { key, .. } => key.kind,
+        Event::Unreadable { object, .. } => object.object.kind,
         Event::Listed { kind, .. } => *kind,
         Event::TimerFired | Event::ActionCompleted { .. } => unreachable!("a watch sends neither"),
     }
@@ -362,6 +388,7 @@ fn log(profile: &str, step: &Step) {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::Node;
+    use reprieve_api::ProblemCode;
     use reprieve_api::meta::NamespacedName;
     use reprieve_api::pod::Pod;
     use reprieve_engine::policy::Policy;
@@ -490,6 +517,20 @@ mod tests {
         fixture.event_loop.requests.in_flight += 1;
         fixture.done(ActionId(99));
         assert!(fixture.event_loop.pages.is_empty(), "the incomplete list is dropped");
+    }
+
+    #[test]
+    fn panic_about_one_object_leaves_the_others_alone() {
+        let mut fixture = Fixture::begin(Some(Bug::PanicInObserve), &["before", "fatal", "other"], 10);
+        fixture.run_steps();
+        assert_eq!(fixture.bound(), ["before", "other"]);
+        let Fixture { event_loop, .. } = &mut fixture;
+        assert_eq!(event_loop.metrics.faults.get(), 1);
+        let quarantined = event_loop.profiles[0].scheduler.quarantined();
+        assert_eq!(quarantined, BTreeMap::from([((Kind::Pod, ProblemCode::InternalError), 1)]));
+        event_loop.publish_metrics();
+        let line = "reprieve_quarantined{kind=\"Pod\",reason=\"InternalError\"} 1";
+        assert!(event_loop.metrics.text().contains(line), "{}", event_loop.metrics.text());
     }
 
     #[test]

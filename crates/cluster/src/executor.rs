@@ -30,7 +30,7 @@ use crate::event_queue::EventQueue;
 use crate::messages::{Dispatch, Message};
 use crate::metrics::Metrics;
 use crate::trim::ObjectTrimmer;
-use crate::watch::{Listed, list};
+use crate::watch::{Listed, Undecodable, list};
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 /// The number of attempts for a request that the API server rejects with 429 (too many requests).
@@ -107,9 +107,12 @@ impl Executor {
         if let Dispatch { profile, id: action, action: Action::Relist { kind }, .. } = dispatch {
             let mut take = |objects| results.push(Message::Page { profile, action, objects });
             let listed = Box::pin(list(&self.client, kind, &mut ObjectTrimmer::default(), &mut take)).await;
-            // The watch of the kind reports the undecodable objects.
-            result = Some(listed.map_or(ActionResult::Unknown, |Listed { version, .. }| {
+            // The watch of the kind logs and counts the undecodable objects.
+            result = Some(listed.map_or(ActionResult::Unknown, |Listed { version, undecodable }| {
                 results.push(Message::Listed { profile, action, kind, version });
+                for event in Undecodable::events(&undecodable, version) {
+                    results.push(Message::Event(event));
+                }
                 ActionResult::Ok { version: 0 }
             }));
         }

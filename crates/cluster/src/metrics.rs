@@ -13,8 +13,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry, Unit};
-use reprieve_api::Kind;
 use reprieve_api::kinds::Resource;
+use reprieve_api::{Kind, ProblemCode};
 use reprieve_scheduler::{Step, StepOutcome};
 
 use crate::watch::LastContact;
@@ -43,6 +43,7 @@ pub struct Metrics {
     pending: Family<PendingLabels, Gauge>,
     actions: Durations<2>,
     undecodable: Family<Labels<2>, Gauge>,
+    quarantined: Family<Labels<2>, Gauge>,
     age: Gauge<f64, AtomicU64>,
     leader: Gauge,
     /// Decisions that ended with a panic.
@@ -83,6 +84,7 @@ impl Metrics {
         let violations = "Victims evicted in violation of a PodDisruptionBudget";
         let pending = "Pending units (pods, gangs, workloads) by profile, queue and reason";
         let age = "Seconds since the last watch event or bookmark, for the kind with the oldest one";
+        let quarantined = "Objects that are set aside because of a problem, by kind and class of the problem";
         let undecodable = "Objects that cannot be decoded and are left out";
         Self {
             attempts: add(preemption, "attempts", "Decisions by policy and outcome", Family::default()),
@@ -93,6 +95,7 @@ impl Metrics {
             actions: add_seconds(&mut root, "action_duration", "Duration of an API request", actions),
             age: add_seconds(&mut root, "snapshot_age", age, Gauge::default()),
             undecodable: add(&mut root, "undecodable_objects", undecodable, Family::default()),
+            quarantined: add(&mut root, "quarantined", quarantined, Family::default()),
             leader: add(&mut root, "leader", "1 if this replica is the leader", Gauge::default()),
             faults: add(&mut root, "decision_faults", "Decisions that ended with a panic", Counter::default()),
             contacts: Mutex::default(),
@@ -128,6 +131,14 @@ impl Metrics {
         self.pending.clear();
         for (labels, count) in pending {
             self.pending.get_or_create(&labels).set(count);
+        }
+    }
+
+    pub fn set_quarantined(&self, quarantined: BTreeMap<(Kind, ProblemCode), usize>) {
+        self.quarantined.clear();
+        for ((kind, code), count) in quarantined {
+            let gauge = self.quarantined.get_or_create(&[("kind", kind.resource().kind), ("reason", code.as_str())]);
+            gauge.inc_by(i64::try_from(count).unwrap_or(i64::MAX));
         }
     }
 

@@ -10,11 +10,11 @@ use crate::watch::list_all;
 /// All objects that a decision reads, and a warning for each object or optional kind that cannot be read. Changes nothing.
 pub fn read(cluster: &Cluster) -> Result<(ObjectSet, Vec<String>), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let (found, warnings) = runtime.map_err(Error::stopped)?.block_on(async {
+    let (found, unreadable, warnings) = runtime.map_err(Error::stopped)?.block_on(async {
         let client = cluster.client().await?;
         list_all(&client, Kind::STORED).await
     })?;
-    let mut objects = ObjectSet::default();
+    let mut objects = ObjectSet { unreadable, ..ObjectSet::default() };
     let source = Source { file: "the cluster".into(), document: 1, item: None };
     for mut object in found.into_iter().filter(|object| !matches!(object, Object::Pod(pod) if pod.is_finished())) {
         apply_api_defaults(&mut object);

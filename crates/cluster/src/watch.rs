@@ -22,6 +22,7 @@ use tracing::{debug, warn};
 
 use self::line::{LineContent, parse_line};
 use self::list::selector;
+pub use self::undecodable::Undecodable;
 use self::undecodable::UndecodableObjects;
 use crate::error::{has_code, problem};
 use crate::event_queue::EventQueue;
@@ -89,9 +90,13 @@ impl Watch {
                 Ok(Listed { version, undecodable }) => {
                     backoff = MIN_BACKOFF;
                     self.contact.touch();
-                    self.undecodable.replace_all(undecodable);
                     debug!(kind = ?self.kind, objects = objects.len(), version, "listed");
                     self.queue.push(Message::Event(Event::Listed { kind: self.kind, objects, version }));
+                    // Messages that are pushed without a pause are delivered together.
+                    for event in Undecodable::events(&undecodable, version) {
+                        self.queue.push(Message::Event(event));
+                    }
+                    self.undecodable.replace_all(undecodable);
                     self.watch_until_expired(version).await;
                 }
                 Err(error) if is_dispensable(self.kind, &error) => {
@@ -167,7 +172,10 @@ impl Watch {
                     self.undecodable.remove(&event);
                     self.queue.push(Message::Event(event));
                 }
-                Ok(LineContent::Undecodable(object)) => self.undecodable.add(object),
+                Ok(LineContent::Undecodable(object)) => {
+                    self.queue.push(Message::Event(object.event(0)));
+                    self.undecodable.add(object);
+                }
                 Ok(LineContent::Nothing) => {}
                 Err(error) if has_code(&error, 410) => return Ok(WatchEnd::Expired),
                 Err(error @ kube::Error::SerdeError(_)) => {

@@ -1,6 +1,7 @@
 //! The events that the scheduler receives, from the watches of a live cluster or from the simulator. An event may come late, twice, out of
 //! order, or after a newer list of its kind.
 
+use reprieve_api::object_set::Unreadable;
 use reprieve_api::{Kind, Object, ObjectKey};
 
 use crate::action::ActionId;
@@ -15,6 +16,13 @@ pub enum Event {
         /// The deleted object.
         key: ObjectKey,
         /// The resourceVersion of the deletion.
+        version: u64,
+    },
+    /// An object has a version that does not have the form of its kind.
+    Unreadable {
+        /// The object.
+        object: Unreadable,
+        /// The resourceVersion of the object, or of the list that contains it, which was received before this event.
         version: u64,
     },
     /// All objects of a kind at one version; an object that is not in the list was deleted.

@@ -61,6 +61,8 @@ pub struct Scheduler {
     actions: ActionLog,
     /// The unit that is being decided: [`Self::recover`] attributes a panic to it.
     deciding: Option<UnitRef>,
+    /// The object that is being read: [`Self::recover_observe`] attributes a panic to it.
+    observing: Option<ObjectKey>,
     /// The profile to write into the recorded decisions; `None` if decisions are not recorded.
     recorded_profile: Option<Profile>,
     bugs: Bugs,
@@ -79,6 +81,7 @@ impl Scheduler {
             problems: ReportedProblems::default(),
             actions: ActionLog::default(),
             deciding: None,
+            observing: None,
             recorded_profile: None,
             bugs: Bugs::default(),
         }

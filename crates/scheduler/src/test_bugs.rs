@@ -1,6 +1,6 @@
 //! Deliberate bugs, enabled only by the feature `deliberate-bugs`: tests show that the simulator's invariants detect each of them.
 
-/// The name of the unit that [`Bug::Panic`] fails.
+/// The name of the unit or object that [`Bug::Panic`] and [`Bug::PanicInObserve`] fail.
 pub(crate) const FATAL: &str = "fatal";
 
 /// A deliberate bug.
@@ -18,6 +18,8 @@ pub enum Bug {
     IgnoredFence,
     /// The quota of an evicted workload counts as free before the workload is requeued.
     EarlyQuota,
+    /// Reading an object named `fatal` panics and leaves a snapshot without pods.
+    PanicInObserve,
     /// The decision about a unit named `fatal` panics and leaves a snapshot without pods.
     Panic,
 }

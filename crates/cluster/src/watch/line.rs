@@ -57,7 +57,7 @@ pub fn parse_line(
                     return Err(kube::Error::SerdeError(error));
                 };
                 *version = object.version();
-                Ok(LineContent::Undecodable(Undecodable::new(kind, &object, &error)))
+                Ok(LineContent::Undecodable(Undecodable::new(kind, &object, text, &error)))
             }
         },
         "DELETED" => {

@@ -5,6 +5,7 @@ use kube::Client;
 use kube::core::Request;
 use kube::core::params::ListParams;
 use reprieve_api::kinds::Need;
+use reprieve_api::object_set::Unreadable;
 use reprieve_api::{Kind, Object};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -41,7 +42,7 @@ impl Page<'_> {
             Ok(object) => Some(trimmer.trim(object)),
             Err(error) => {
                 let identity: Identity = serde_json::from_str(item.get()).unwrap_or_default();
-                undecodable.push(Undecodable::new(kind, &identity, &error));
+                undecodable.push(Undecodable::new(kind, &identity, item.get(), &error));
                 None
             }
         };
@@ -99,27 +100,36 @@ pub fn is_dispensable(kind: Kind, error: &kube::Error) -> bool {
     is_unknown_kind(error) || (has_code(error, 403) && kind.resource().need != Need::Required)
 }
 
-/// Lists all objects of these kinds. Returns a warning for each object and each optional kind that cannot be read; a kind that the API server
-/// does not know has no objects.
-pub async fn list_all(client: &Client, kinds: &[Kind]) -> Result<(Vec<Object>, Vec<String>), Error> {
+/// Lists all objects of these kinds. Returns those that cannot be decoded, and a warning for each object without a name and each optional
+/// kind that cannot be read; a kind that the API server does not know has no objects.
+pub async fn list_all(client: &Client, kinds: &[Kind]) -> Result<(Vec<Object>, Vec<Unreadable>, Vec<String>), Error> {
     let lists = kinds.iter().map(|&kind| async move {
         let mut objects = Vec::new();
         match list(client, kind, &mut ObjectTrimmer::default(), &mut |page| objects.extend(page)).await {
-            Ok(listed) => Ok((objects, warnings(kind, &listed.undecodable))),
-            Err(error) if is_unknown_kind(&error) => Ok((Vec::new(), Vec::new())),
+            Ok(listed) => {
+                let (named, nameless): (Vec<_>, Vec<_>) =
+                    listed.undecodable.into_iter().partition(Undecodable::has_name);
+                Ok((objects, named.iter().map(Undecodable::unreadable).collect(), warnings(kind, &nameless)))
+            }
+            Err(error) if is_unknown_kind(&error) => Ok((Vec::new(), Vec::new(), Vec::new())),
             Err(error) if has_code(&error, 403) && kind.resource().need == Need::Completes => {
                 let plural = kind.resource().plural;
                 let warning = format!(
                     "no permission to list {plural}: what they add to submitted pods and to workloads is not counted; bind the \
                      ClusterRole reprieve-plan of deploy/manifests"
                 );
-                Ok((Vec::new(), vec![warning]))
+                Ok((Vec::new(), Vec::new(), vec![warning]))
             }
             Err(error) => Err(Error::api(format!("reading {}", kind.resource().plural), &error)),
         }
     });
-    let (objects, warnings): (Vec<_>, Vec<_>) = futures::future::try_join_all(lists).await?.into_iter().unzip();
-    Ok((objects.into_iter().flatten().collect(), warnings.into_iter().flatten().collect()))
+    let (mut objects, mut unreadable, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+    for listed in futures::future::try_join_all(lists).await? {
+        objects.extend(listed.0);
+        unreadable.extend(listed.1);
+        warnings.extend(listed.2);
+    }
+    Ok((objects, unreadable, warnings))
 }
 
 /// The warnings about undecodable objects of a kind.
@@ -199,11 +209,12 @@ mod tests {
             async move { Ok::<_, BoxError>(http::Response::new(Body::from(page.to_string().into_bytes()))) }
         };
         let client = Client::new(tower::service_fn(respond), "default");
-        let (objects, warnings) = list_all(&client, &[Kind::Node, Kind::Pod]).await.expect("lists");
+        let (objects, unreadable, warnings) = list_all(&client, &[Kind::Node, Kind::Pod]).await.expect("lists");
         let names: Vec<String> = objects.iter().map(|object| object.key().to_string()).collect();
         assert_eq!(names, ["Node default/n", "Pod team/a", "Pod team/c"]);
-        assert_eq!(warnings.len(), 1);
-        assert!(warnings[0].starts_with("Pod team/b cannot be decoded and is left out: "), "{warnings:?}");
+        let unreadable: Vec<String> = unreadable.iter().map(|one| format!("{} {:?}", one.error, one.node)).collect();
+        let problem = "Pod team/b: \"none\" is text; expected a list; correct it, or delete the object";
+        assert_eq!((unreadable, warnings), (vec![format!("{problem} Some(\"n\")")], Vec::<String>::new()));
     }
 
     fn node(name: &str) -> Value {
@@ -211,7 +222,7 @@ mod tests {
     }
 
     fn pod(name: &str, containers: Value) -> Value {
-        json!({"metadata": {"name": name, "namespace": "team"}, "spec": {"containers": containers}})
+        json!({"metadata": {"name": name, "namespace": "team"}, "spec": {"nodeName": "n", "containers": containers}})
     }
 
     /// Decodes a page of nodes: the objects, and the undecodable ones.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use prometheus_client::metrics::gauge::Gauge;
-use reprieve_api::{Kind, NamespacedName, ObjectKey};
+use reprieve_api::decode::plain_problem;
+use reprieve_api::object_set::Unreadable;
+use reprieve_api::{InputError, Kind, NamespacedName, ObjectKey, ObjectRef, ProblemCode};
 use reprieve_scheduler::Event;
 use serde::Deserialize;
 use tracing::warn;
@@ -11,7 +13,10 @@ use tracing::warn;
 /// An object that cannot be decoded, with the error.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Undecodable {
+    kind: Kind,
     name: NamespacedName,
+    /// The node of a bound pod.
+    node: Option<String>,
     version: String,
     /// Kind, namespace and name, for messages.
     pub object: String,
@@ -20,19 +25,54 @@ pub struct Undecodable {
 }
 
 impl Undecodable {
-    pub fn new(kind: Kind, identity: &Identity, error: &serde_json::Error) -> Self {
+    /// `text` is the object.
+    pub fn new(kind: Kind, identity: &Identity, text: &str, error: &serde_json::Error) -> Self {
         let Metadata { name, namespace, resource_version } = &identity.metadata;
         let display_name = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
         let display_name = if name.is_empty() { "without a name".to_owned() } else { display_name };
         let error = error.to_string();
         let error = error.rfind(" at line ").map_or(error.as_str(), |end| &error[..end]);
         Self {
+            kind,
             name: identity.name(),
+            node: node_of(text).filter(|_| kind == Kind::Pod),
             version: resource_version.clone(),
             object: format!("{} {display_name}", kind.resource().kind),
             error: error.to_owned(),
         }
     }
+}
+
+impl Undecodable {
+    pub fn has_name(&self) -> bool {
+        !self.name.name.is_empty()
+    }
+
+    /// The events about these objects of a list with this version. An object without a name cannot be known to any scheduler.
+    pub fn events(all: &[Self], list_version: u64) -> impl Iterator<Item = Event> {
+        all.iter().filter(|object| object.has_name()).map(move |object| object.event(list_version))
+    }
+
+    /// The event about the object; `at_least` is the version of the list that contains it.
+    pub fn event(&self, at_least: u64) -> Event {
+        let version = self.version.parse().unwrap_or(0).max(at_least);
+        Event::Unreadable { object: self.unreadable(), version }
+    }
+
+    /// The object as the loader reads it.
+    pub fn unreadable(&self) -> Unreadable {
+        let error = InputError::new(format!("{}; correct it, or delete the object", plain_problem(&self.error)));
+        let error = error.code(ProblemCode::Undecodable).object(ObjectRef::of(self.kind, &self.name));
+        Unreadable { object: ObjectKey::new(self.kind, self.name.clone()), node: self.node.clone(), error }
+    }
+}
+
+/// The node of a pod that is bound and has not ended.
+fn node_of(text: &str) -> Option<String> {
+    let pod: serde_json::Value = serde_json::from_str(text).ok()?;
+    let field = |path: &str| pod.pointer(path).and_then(serde_json::Value::as_str).filter(|text| !text.is_empty());
+    let is_finished = matches!(field("/status/phase"), Some("Succeeded" | "Failed"));
+    field("/spec/nodeName").filter(|_| !is_finished).map(str::to_owned)
 }
 
 /// The identity of an object. It can be decoded even if the rest of the object cannot.
@@ -105,13 +145,13 @@ impl UndecodableObjects {
         match event {
             Event::Upserted(object) => self.versions.remove(&object.key().name),
             Event::Deleted { key, .. } => self.versions.remove(&key.name),
-            Event::Listed { .. } | Event::TimerFired | Event::ActionCompleted { .. } => None,
+            Event::Unreadable { .. } | Event::Listed { .. } | Event::TimerFired | Event::ActionCompleted { .. } => None,
         };
         self.publish();
     }
 
     fn add_to(&mut self, object: Undecodable, known: &BTreeMap<NamespacedName, String>) {
-        let Undecodable { name, version, object, error } = object;
+        let Undecodable { name, version, object, error, .. } = object;
         if known.get(&name) != Some(&version) {
             warn!(%object, version, error, "cannot decode the object; it is left out");
         }
@@ -133,7 +173,7 @@ mod tests {
     fn undecodable(name: &str, version: &str) -> Undecodable {
         let object = json!({"metadata": {"name": name, "resourceVersion": version}, "spec": 7}).to_string();
         let error = Object::from_json(Kind::Node, &object).expect_err("no node");
-        Undecodable::new(Kind::Node, &serde_json::from_str(&object).expect("an identity"), &error)
+        Undecodable::new(Kind::Node, &serde_json::from_str(&object).expect("an identity"), &object, &error)
     }
 
     #[test]

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use reprieve_api::{Kind, NamespacedName, Object, ObjectKey};
+use reprieve_api::object_set::Unreadable;
+use reprieve_api::{InputError, Kind, NamespacedName, Object, ObjectKey, ObjectRef, ProblemCode};
 use reprieve_engine::Timestamp;
+use reprieve_loader::Loaded;
 use reprieve_report::unit_ref::UnitRef;
 
 use super::Scheduler;
@@ -13,7 +15,7 @@ use crate::action_log::Request;
 use crate::event::{ActionResult, Event};
 use crate::queue::WaitState;
 use crate::status::UNSCHEDULABLE;
-use crate::test_bugs::Bug;
+use crate::test_bugs::{Bug, FATAL};
 use crate::view::{RoomChange, preemptor_of};
 
 impl Scheduler {
@@ -22,12 +24,38 @@ impl Scheduler {
         match event {
             Event::Upserted(object) => self.upserted(object),
             Event::Deleted { key, version } => self.deleted(&key, version),
+            Event::Unreadable { object, version } => self.unreadable(object, version),
             Event::Listed { kind, objects, version } => {
                 self.listed(kind, objects, version);
                 self.view.sync.listed(kind);
             }
             Event::TimerFired => self.actions.timer_fired(),
             Event::ActionCompleted { action, result } => self.action_completed(action, result, now),
+        }
+        self.observing = None;
+    }
+
+    /// Continues after a panic in [`Self::observe`]: the object that was being read is set aside until it changes. `None` if no object was
+    /// being read, so that the cause of the panic is unknown.
+    pub fn recover_observe(&mut self) -> Option<ObjectKey> {
+        let object = self.observing.take()?;
+        let pod = self.view.observed_pod(&object.name).filter(|_| object.kind == Kind::Pod);
+        let node = pod.and_then(|pod| pod.node_name.clone());
+        let problem = "the scheduler panicked while reading the object, see its log; it is read again when it changes";
+        let error = InputError::new(problem).code(ProblemCode::InternalError);
+        let error = error.object(ObjectRef::of(object.kind, &object.name));
+        self.view.live.discard_tables();
+        self.view.live.upsert_unreadable(Unreadable { object: object.clone(), node, error });
+        self.cluster_changed();
+        Some(object)
+    }
+
+    /// The effect of [`Bug::PanicInObserve`].
+    fn inject_observe_panic(&mut self, object: &ObjectKey) {
+        if self.bugs.has(Bug::PanicInObserve) && object.name.name == FATAL {
+            let Loaded { snapshot, names, .. } = self.view.live.loaded_mut();
+            names.pod_ids().for_each(|pod| snapshot.remove_pod(pod));
+            panic!("deliberate panic");
         }
     }
 
@@ -50,6 +78,8 @@ impl Scheduler {
         if !self.view.versions.accept(&key, object.version()) {
             return;
         }
+        self.observing = Some(key.clone());
+        self.inject_observe_panic(&key);
         match object {
             Object::ConfigMap(mut map) if self.bugs.has(Bug::IgnoredFence) => {
                 for text in Arc::make_mut(&mut map).data.iter_mut().flat_map(|data| data.values_mut()) {
@@ -82,10 +112,23 @@ impl Scheduler {
         }
     }
 
-    fn deleted(&mut self, key: &ObjectKey, version: u64) {
-        if !self.view.versions.accept_deleted(key, version) {
-            return;
+    /// An object that can no longer be read is set aside; a bound pod then counts as its whole node.
+    fn unreadable(&mut self, object: Unreadable, version: u64) {
+        if self.view.versions.accept_unreadable(&object.object, version) {
+            self.forget(&object.object);
+            self.view.live.upsert_unreadable(object);
         }
+    }
+
+    fn deleted(&mut self, key: &ObjectKey, version: u64) {
+        if self.view.versions.accept_deleted(key, version) {
+            self.forget(key);
+        }
+    }
+
+    /// Removes an object from all parts.
+    fn forget(&mut self, key: &ObjectKey) {
+        self.observing = Some(key.clone());
         self.view.deleted(key);
         self.status.forget(key);
         self.admission.forget(key);
@@ -155,6 +198,7 @@ impl Scheduler {
         let Some(request) = self.actions.finish(id) else { return };
         let unit = request.unit.clone();
         let changed = request.action.changes().map(|(kind, target)| ObjectKey::new(kind, target.name.clone()));
+        self.observing.clone_from(&changed);
         let failed = match (&request.action, changed) {
             (Action::SetCondition { condition, .. }, Some(key)) => {
                 return self.condition_completed(id, &key, condition, &result, now);

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reprieve_api::{Kind, ObjectKey, ProblemCode};
+use reprieve_api::{Kind, Object, ObjectKey, ProblemCode};
 use reprieve_engine::Timestamp;
 use reprieve_loader::Quarantined;
 use reprieve_report::unit_ref::UnitRef;
@@ -62,7 +62,10 @@ impl ClusterView {
     fn has_condition(&self, object: &ObjectKey) -> bool {
         match object.kind {
             Kind::Pod => self.pod(&object.name).is_some_and(|pod| pod.node_name.is_none() && self.is_ours(pod)),
-            Kind::KueueWorkload => self.is_kueue(),
+            Kind::KueueWorkload => self.live.get(object).is_some_and(|object| {
+                matches!(object, Object::KueueWorkload(workload)
+                    if workload.status.as_ref().is_none_or(|status| status.admission.is_none()))
+            }),
             _ => false,
         }
     }

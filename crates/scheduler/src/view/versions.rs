@@ -28,6 +28,15 @@ impl SeenVersions {
         is_newer
     }
 
+    /// The same for a version that cannot be read. The version of the list that contains the object is new enough.
+    pub fn accept_unreadable(&mut self, key: &ObjectKey, version: u64) -> bool {
+        let is_newer = self.versions.get(key).is_none_or(|known| known.version <= version);
+        if is_newer {
+            self.versions.insert(key.clone(), SeenVersion { version, deleted: false });
+        }
+        is_newer
+    }
+
     /// The same for the deletion of an object.
     pub fn accept_deleted(&mut self, key: &ObjectKey, version: u64) -> bool {
         let is_newer = self.versions.get(key).is_none_or(|known| known.version <= version);

@@ -6,6 +6,7 @@ mod gangs;
 mod harness;
 mod obstacles;
 mod planned;
+mod problems;
 mod status;
 
 use reprieve_engine::Timestamp;
