@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use crate::input::Error;
-use crate::{compare, demo, output, plan, run, simulate, test};
+use crate::{compare, demo, output, plan, problems, run, simulate, test};
 use clap::{Parser, Subcommand};
 
 /// Chooses which pods to evict so that a pending pod, group or workload can run, by the rules of a preemption policy, and explains every
@@ -30,6 +30,10 @@ enum Command {
     ///
     /// Exit status: 0 success, 1 error.
     Compare(compare::CompareArgs),
+    /// List the objects that decisions set aside because of a problem, and what to correct (read-only)
+    ///
+    /// Exit status: 0 no problems, 2 problems found, 1 error.
+    Problems(problems::ProblemsArgs),
     /// Simulate a scenario or a trace in virtual time and compare policies
     ///
     /// Exit status: 0 success, 1 an invariant is violated or the result cannot be written, 2 invalid input.
@@ -63,6 +67,7 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => plan::run(args),
         Command::Test(args) => test::run(args),
         Command::Compare(args) => compare::run(args),
+        Command::Problems(args) => problems::run(args),
         Command::Simulate(args) => simulate::run(args),
         Command::Run(args) => run::run(args),
         Command::Demo => demo::run(),

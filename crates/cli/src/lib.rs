@@ -9,6 +9,7 @@ pub mod input;
 pub mod node_diagram;
 pub mod output;
 pub mod plan;
+pub mod problems;
 mod progress;
 pub mod render;
 pub mod render_cycle;
