@@ -16,6 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::koordinator::{ElasticQuota, KoordinatorPodGroup};
 use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor, WorkloadPriorityClass};
+use crate::owners::DaemonSet;
 use crate::workload::Workload;
 use crate::{NamespacedName, Pod};
 
@@ -56,6 +57,7 @@ macro_rules! kind_table {
                     "Workload" "scheduling.k8s.io" "v1beta1" "workloads" Namespaced Kubernetes Optional;
                 PodGroup(PodGroup) pod_groups:
                     "PodGroup" "scheduling.k8s.io" "v1beta1" "podgroups" Namespaced Kubernetes Optional;
+                DaemonSet(DaemonSet) daemon_sets: "DaemonSet" "apps" "v1" "daemonsets" Namespaced YuniKorn Required;
                 Pod(Pod) pods: "Pod" "" "v1" "pods" Namespaced All Required;
             }
             watched {

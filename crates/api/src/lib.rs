@@ -17,6 +17,7 @@ mod lenient;
 pub mod membership;
 pub mod meta;
 pub mod object_set;
+pub mod owners;
 pub mod permissions;
 pub mod pod;
 pub mod quantity;

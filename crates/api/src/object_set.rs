@@ -12,6 +12,7 @@ use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use crate::kinds::{OfKind, Scope, kind_table};
 use crate::koordinator::{ElasticQuota, KoordinatorPodGroup};
 use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor, WorkloadPriorityClass};
+use crate::owners::DaemonSet;
 use crate::source::UnknownField;
 use crate::workload::Workload;
 use crate::{InputError, Kind, NamespacedName, Object, ObjectKey, Pod, Source, Sourced};
@@ -43,6 +44,8 @@ macro_rules! object_set {
             pub unknown_fields: Vec<UnknownField>,
             /// The objects that do not have the form of their kind.
             pub unreadable: Vec<Unreadable>,
+            /// Whether these are all objects of a cluster, so that an object to which another refers does not exist if it is missing here.
+            pub is_complete: bool,
         }
 
         impl ObjectSet {
@@ -54,6 +57,7 @@ macro_rules! object_set {
                 }
                 self.unknown_fields.extend(other.unknown_fields);
                 self.unreadable.extend(other.unreadable);
+                self.is_complete |= other.is_complete;
             }
 
             /// Adds an object. Objects of kinds that only a scheduler reads are ignored.

@@ -14,7 +14,7 @@ pub fn read(cluster: &Cluster) -> Result<(ObjectSet, Vec<String>), Error> {
         let client = cluster.client().await?;
         list_all(&client, Kind::STORED).await
     })?;
-    let mut objects = ObjectSet { unreadable, ..ObjectSet::default() };
+    let mut objects = ObjectSet { unreadable, is_complete: true, ..ObjectSet::default() };
     let source = Source { file: "the cluster".into(), document: 1, item: None };
     for mut object in found.into_iter().filter(|object| !matches!(object, Object::Pod(pod) if pod.is_finished())) {
         apply_api_defaults(&mut object);

@@ -13,6 +13,7 @@ use reprieve_engine::{
 use crate::groups::{GroupDraft, groups};
 use crate::koordinator::{BrokenJob, CAN_PREEMPT, DISABLE_PREEMPTIBLE, jobs, preemptible, quota_tree};
 use crate::obstacles::Obstacles;
+use crate::owners::Owners;
 use crate::priority_classes::ALLOW_PREEMPTION;
 use crate::protected_namespaces::protected;
 use crate::quarantine::{Problem, Quarantine, key_of};
@@ -45,6 +46,7 @@ pub struct SnapshotBuilder {
     /// The namespaces whose pods are never victims.
     pub protected: BTreeSet<String>,
     pub obstacles: Obstacles,
+    pub owners: Owners,
     pub broken: BrokenRefs,
     /// The bound pods whose requests cannot be read, by node. Such a node has no room.
     pub blocked: BTreeMap<NodeId, BTreeSet<NamespacedName>>,
@@ -166,6 +168,10 @@ impl SnapshotBuilder {
         let tree = queue_tree(objects, is_own, &mut warnings, quarantine);
         let quotas = quota_tree(objects, quarantine);
         let jobs = jobs(objects, is_own, quarantine);
+        let owners = Owners::new(objects);
+        if let Policy::YuniKorn = policy {
+            warnings.extend(owners.warning(objects));
+        }
         let mut interners = Interners { texts, ..new_interners(objects) };
         let yunikorn_queues = tree.iter().flat_map(|tree| &tree.queues).map(|queue| &queue.spec);
         let queues = quotas.iter().flat_map(|quotas| &quotas.specs).chain(yunikorn_queues);
@@ -181,6 +187,7 @@ impl SnapshotBuilder {
             budgets: Vec::new(),
             protected: protected(objects),
             obstacles,
+            owners,
             broken: BrokenRefs { policy: *policy, groups: groups.broken, jobs: jobs.broken, nodes: BTreeMap::new() },
             blocked: BTreeMap::new(),
             is_over_sum: false,
@@ -368,7 +375,8 @@ impl SnapshotBuilder {
         let nominated = status.nominated_node_name.as_deref().filter(|_| counts);
         let nominated = nominated.and_then(|node| self.nodes.get(node)).copied();
         let foreign = self.obstacles.schedulers.is_foreign(object);
-        let application = (!foreign).then(|| ApplicationId(self.interners.applications.id(&application_of(object))));
+        let application =
+            (!foreign).then(|| ApplicationId(self.interners.applications.id(&application_of(object).to_string())));
         Pod {
             rank: 0,
             group: group.as_ref().and_then(|group| self.groups.get(group)).copied(),
@@ -388,7 +396,7 @@ impl SnapshotBuilder {
             created: object.metadata.creation_timestamp.as_ref().map_or(Timestamp(0), |created| timestamp(created.0)),
             application,
             originator: false,
-            daemon: is_daemon(object),
+            daemon: is_daemon(object, &self.owners),
             job: job_of(object).and_then(|job| self.jobs.get(&job)).map(|(job, _)| *job),
             preemptible: preemptible(object),
             preemption_disabled: label(object, DISABLE_PREEMPTIBLE) == Some("true"),

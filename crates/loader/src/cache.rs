@@ -123,6 +123,9 @@ impl SnapshotCache {
             (Object::KoordinatorPodGroup(group), None) => self.add_job(&key, group),
             (Object::KueueWorkload(new), Some(Object::KueueWorkload(old))) if same_workload(new, old) => {}
             (Object::KueueWorkload(workload), old) => self.upsert_workload(&key, workload, old),
+            (Object::DaemonSet(new), Some(Object::DaemonSet(old))) => {
+                self.stale = (&new.spec, &new.metadata.uid) != (&old.spec, &old.metadata.uid);
+            }
             (Object::Job(_), _) => {}
             (_, old) => self.stale = old != Some(&object),
         }
@@ -290,7 +293,7 @@ impl SnapshotCache {
 
     /// Returns all objects as if they were read from a file.
     pub fn all_objects(&self) -> ObjectSet {
-        let mut objects = ObjectSet::default();
+        let mut objects = ObjectSet { is_complete: true, ..ObjectSet::default() };
         let source = Source { file: "the cluster".into(), document: 1, item: None };
         for object in self.objects.values() {
             objects.push(object, &source);

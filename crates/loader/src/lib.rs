@@ -26,6 +26,7 @@ mod namespace_selector;
 mod obstacles;
 mod on_invalid;
 mod order;
+mod owners;
 pub mod policy;
 mod preemption_options;
 pub mod preemption_priority;

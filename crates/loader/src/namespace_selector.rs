@@ -28,11 +28,16 @@ impl Namespaces {
         };
         let mut labels = self.0.get(namespace).cloned().unwrap_or_default();
         labels.insert("kubernetes.io/metadata.name".to_owned(), namespace.to_owned());
-        let mut pairs = selector.match_labels.iter().flatten();
-        let mut expressions = selector.match_expressions.iter().flatten();
-        pairs.all(|(key, value)| labels.get(key) == Some(value))
-            && expressions.all(|expression| matches(expression, &labels))
+        selects(selector, &labels)
     }
+}
+
+/// Whether a selector matches labels. An unknown operator matches nothing.
+pub fn selects(selector: &LabelSelector, labels: &Labels) -> bool {
+    let mut pairs = selector.match_labels.iter().flatten();
+    let mut expressions = selector.match_expressions.iter().flatten();
+    pairs.all(|(key, value)| labels.get(key) == Some(value))
+        && expressions.all(|expression| matches(expression, labels))
 }
 
 /// Returns an error if an operator of the selector is unknown.

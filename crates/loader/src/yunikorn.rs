@@ -12,6 +12,7 @@ use reprieve_engine::queues::{Queue, QueuePriority, QueueTree};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::owners::Owners;
 use crate::quarantine::{Problem, Quarantine, key_of};
 use crate::requests::{amount, limit, text_of};
 use crate::{Amounts, QueueSpec};
@@ -481,19 +482,21 @@ pub fn queue_of(pod: &Pod) -> Option<String> {
     Some(if name == "root" || name.starts_with("root.") { name } else { format!("root.{name}") })
 }
 
-/// The application of a pod; the default is one application for each namespace.
-pub fn application_of(pod: &Pod) -> String {
+/// The application of a pod: its namespace and the name in its label. Pods of one namespace without the label are one application. The
+/// label says nothing about pods of other namespaces: docs/security.md.
+pub fn application_of(pod: &Pod) -> NamespacedName {
     let labels = pod.metadata.labels.as_ref();
     let named =
         labels.and_then(|labels| labels.get("applicationId").or_else(|| labels.get("yunikorn.apache.org/app-id")));
-    named.cloned().unwrap_or_else(|| format!("yunikorn-{}-autogen", NamespacedName::from_meta(&pod.metadata).namespace))
+    let namespace = NamespacedName::from_meta(&pod.metadata).namespace;
+    let name = named.cloned().unwrap_or_else(|| format!("yunikorn-{namespace}-autogen"));
+    NamespacedName { namespace, name }
 }
 
 /// Whether a DaemonSet created the pod for one node.
-pub fn is_daemon(pod: &Pod) -> bool {
-    let owners = pod.metadata.owner_references.as_ref();
-    let is_owned = owners.is_some_and(|owners| owners.iter().any(|owner| owner.kind == "DaemonSet"));
-    is_owned && (pod.node_name.as_deref().is_some_and(|node| !node.is_empty()) || node_by_affinity(pod).is_some())
+pub fn is_daemon(pod: &Pod, owners: &Owners) -> bool {
+    owners.is_of_daemon_set(pod)
+        && (pod.node_name.as_deref().is_some_and(|node| !node.is_empty()) || node_by_affinity(pod).is_some())
 }
 
 fn node_by_affinity(pod: &Pod) -> Option<&String> {

@@ -34,7 +34,7 @@ pub fn cluster(seed: u64) -> String {
     pods.fill(&mut rng);
     let preemptor = pods.preemptor(&mut rng);
     pods.nominees(&mut rng);
-    let mut documents = vec![test(seed, &preemptor), config(&mut rng, &tree), classes()];
+    let mut documents = vec![test(seed, &preemptor), config(&mut rng, &tree), classes(), DAEMON_SET.to_owned()];
     documents.extend(nodes.iter().map(Node::document));
     documents.extend(pods.documents);
     documents.join("---\n")
@@ -59,6 +59,10 @@ fn config(rng: &mut Rng, tree: &Tree) -> String {
     tree.write(&mut text, 0, 6);
     text
 }
+
+/// The owner of the DaemonSet pods.
+const DAEMON_SET: &str =
+    "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent, namespace: default, uid: agent}\n";
 
 /// Pods of class `precious` opt out of preemption; pods of class `meek` do not preempt.
 fn classes() -> String {
