@@ -2,7 +2,8 @@
 //! [`crate::build`] needs both to decide about quota and nodes together.
 //!
 //! Kueue sets the annotation `kueue.x-k8s.io/workload` and the label `kueue.x-k8s.io/podset` on the pods that it starts. A pod without the
-//! annotation belongs to the workload with the same owner, or to the workload that the pod itself owns.
+//! annotation belongs to the workload with the same owner, or to the workload that the pod itself owns. Owners are those of the pod's
+//! namespace; if both references, or the reference and the pod, have a uid, it must be the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,14 +30,16 @@ pub type WorkloadMembership = BTreeMap<NamespacedName, (NamespacedName, usize)>;
 pub fn find_membership(objects: &ObjectSet) -> WorkloadMembership {
     let workloads: BTreeMap<NamespacedName, &KueueWorkload> =
         objects.kueue_workloads.iter().map(|workload| (workload.name(), &*workload.object)).collect();
-    let mut owned: BTreeMap<(String, String, String), &NamespacedName> = BTreeMap::new();
+    let mut owned: BTreeMap<(&str, &str, &str), Vec<(&str, &NamespacedName)>> = BTreeMap::new();
     for (name, workload) in &workloads {
         for owner in workload.metadata.owner_references.iter().flatten() {
-            owned.insert((name.namespace.clone(), owner.kind.clone(), owner.name.clone()), name);
+            owned.entry((&name.namespace, &owner.kind, &owner.name)).or_default().push((&owner.uid, name));
         }
     }
-    let owned_by = |namespace: &str, kind: &str, name: &str| {
-        owned.get(&(namespace.to_owned(), kind.to_owned(), name.to_owned())).map(|name| (*name).clone())
+    let owned_by = |namespace: &str, kind: &str, name: &str, uid: &str| {
+        let mut all = owned.get(&(namespace, kind, name))?.iter().rev();
+        let is_same = |of: &&(&str, &NamespacedName)| of.0 == uid || of.0.is_empty() || uid.is_empty();
+        all.find(is_same).map(|(_, workload)| NamespacedName::clone(workload))
     };
     let mut membership = WorkloadMembership::new();
     for pod in &objects.pods {
@@ -45,9 +48,10 @@ pub fn find_membership(objects: &ObjectSet) -> WorkloadMembership {
         let written = metadata.annotations.as_ref().and_then(|annotations| annotations.get(WORKLOAD));
         let named = written.map(|workload| NamespacedName::new(&name.namespace, workload));
         let controller = metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
-        let by_owner = |owner: &OwnerReference| owned_by(&name.namespace, &owner.kind, &owner.name);
-        let workload =
-            named.or_else(|| controller.and_then(by_owner)).or_else(|| owned_by(&name.namespace, "Pod", &name.name));
+        let by_owner = |owner: &OwnerReference| owned_by(&name.namespace, &owner.kind, &owner.name, &owner.uid);
+        let uid = metadata.uid.as_deref().unwrap_or_default();
+        let by_pod = || owned_by(&name.namespace, "Pod", &name.name, uid);
+        let workload = named.or_else(|| controller.and_then(by_owner)).or_else(by_pod);
         if let Some((workload, object)) = workload.and_then(|name| workloads.get_key_value(&name)) {
             membership.insert(name, (workload.clone(), pod_set_of(metadata, object)));
         }
