@@ -4,7 +4,8 @@ use std::fs;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::GroupVersionKind;
 use reprieve_e2e::fixtures::{CLASSES, Fixture};
 use reprieve_e2e::{ControlPlane, User, eventually, root};
 use serde_json::json;
@@ -130,8 +131,31 @@ async fn admission_policies_refuse_marks_and_pods_that_bypass_the_scheduler() {
     assert!(patched.is_err_and(|error| error.to_string().contains("preempted-for")));
     let patched = pods.patch_status("train", &PatchParams::default(), &mark).await;
     assert!(patched.is_err_and(|error| error.to_string().contains("preempted-for")));
+    let moved = Patch::Merge(json!({"metadata": {"labels": {"queue": "root.other"}}}));
+    let patched = pods.patch("train", &PatchParams::default(), &moved).await;
+    assert!(patched.is_err_and(|error| error.to_string().contains("cannot be changed")));
+    let other = Patch::Merge(json!({"metadata": {"labels": {"own": "label"}}}));
+    pods.patch("train", &PatchParams::default(), &other).await.expect("another label can be changed");
     cluster.create_pods("default", vec![Fixture::pod("urgent", "high", 8).build()]).await;
     cluster.runs("urgent", 1).await;
     cluster.is_gone("train").await;
     assert!(scheduler.stop().await.success());
+
+    let kind = GroupVersionKind::gvk("kueue.x-k8s.io", "v1beta2", "Workload");
+    let resource = ApiResource::from_gvk(&kind);
+    let workloads: Api<DynamicObject> = Api::default_namespaced_with(cluster.client().clone(), &resource);
+    let owner = json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "job", "uid": "job", "controller": true}]);
+    for (name, owners, spec, problem) in [
+        ("plain", json!([]), json!({}), None),
+        ("priority", json!([]), json!({"priority": 2_000_000_000}), Some("spec.priority")),
+        ("of-job", owner, json!({}), Some("only Reprieve creates")),
+    ] {
+        let mut workload = DynamicObject::new(name, &resource).data(json!({"spec": spec}));
+        workload.metadata.owner_references = serde_json::from_value(owners).expect("owner references");
+        let created = workloads.create(&PostParams::default(), &workload).await.map_err(|error| error.to_string());
+        match problem {
+            None => drop(created.expect("a Workload that names no priority can be created")),
+            Some(problem) => assert!(created.is_err_and(|error| error.contains(problem)), "{name}"),
+        }
+    }
 }
