@@ -26,11 +26,14 @@ const MAX_PODS: i64 = 1_000_000;
 /// The workload of each pod, and the index of its pod set.
 pub type WorkloadMembership = BTreeMap<NamespacedName, (NamespacedName, usize)>;
 
+/// The namespace, kind and name of an owner.
+type OwnerKey<'o> = (&'o str, &'o str, &'o str);
+
 /// Finds the workload of every pod that has one.
 pub fn find_membership(objects: &ObjectSet) -> WorkloadMembership {
     let workloads: BTreeMap<NamespacedName, &KueueWorkload> =
         objects.kueue_workloads.iter().map(|workload| (workload.name(), &*workload.object)).collect();
-    let mut owned: BTreeMap<(&str, &str, &str), Vec<(&str, &NamespacedName)>> = BTreeMap::new();
+    let mut owned: BTreeMap<OwnerKey<'_>, Vec<(&str, &NamespacedName)>> = BTreeMap::new();
     for (name, workload) in &workloads {
         for owner in workload.metadata.owner_references.iter().flatten() {
             owned.entry((&name.namespace, &owner.kind, &owner.name)).or_default().push((&owner.uid, name));

@@ -40,7 +40,7 @@ fn too_large(text: &str) -> Vec<String> {
         let indent = line.len() - line.trim_start().len();
         let Some((keyword, name)) = item(line) else { continue };
         let is_end = |line: &&str| line.len() == indent + 1 && line.trim_start() == "}";
-        let Some(length) = lines[index..].iter().position(|line| is_end(&line)) else { continue };
+        let Some(length) = lines[index..].iter().position(is_end) else { continue };
         let body = &lines[index..=index + length];
         let before = lines[..index].iter().rev().map(|line| line.trim_start());
         let mut before = before.take_while(|line| line.starts_with("//") || line.starts_with("#["));
