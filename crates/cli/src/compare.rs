@@ -19,7 +19,7 @@ pub struct CompareArgs {
     /// The input and the preemptor.
     #[command(flatten)]
     pub asking: QuestionArgs,
-    /// Output format; html is one file with no outside resources
+    /// Output format; html is one file that loads nothing from the network
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
 }

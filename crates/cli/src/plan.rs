@@ -43,8 +43,8 @@ pub struct PlanArgs {
     /// Argument of the policy; may be repeated
     #[arg(long = "arg", value_name = "KEY=VALUE")]
     pub args: Vec<String>,
-    /// Requirements of the preemptor that Reprieve does not evaluate and should assume to be satisfied: volumes, claims (devices of
-    /// spec.resourceClaims), features (of the kubelet)
+    /// Requirements of the preemptor that Reprieve does not evaluate and should assume to be satisfied, separated by commas: volumes,
+    /// claims (devices of spec.resourceClaims), features (of the kubelet)
     #[arg(long, value_name = "REQUIREMENT", value_delimiter = ',', value_parser = requirement)]
     pub assume: Vec<Requirement>,
     /// Name of the deciding scheduler; members of a gang that name another scheduler are not placed [default: the scheduler that the

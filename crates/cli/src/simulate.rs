@@ -55,7 +55,7 @@ fn read(args: &SimulateArgs) -> Result<(SimulationInput, Vec<Profile>, SkippedLi
     let text = input::text_of(path)?;
     let file = name(path);
     let list = Text { file: &file, text: &text };
-    let on_invalid = if args.skip_broken { OnInvalidLine::Skip } else { OnInvalidLine::Stop };
+    let on_invalid = if args.skip_invalid { OnInvalidLine::Skip } else { OnInvalidLine::Stop };
     let default_nodes = path.with_file_name(OPENB_NODES);
     let nodes = match args.format {
         Some(Format::Openb) => Some(args.nodes.as_ref().unwrap_or(&default_nodes)),

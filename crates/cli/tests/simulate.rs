@@ -91,7 +91,7 @@ fn invalid_input_is_refused_with_its_location() {
         let refusal = refusal(&args);
         assert!(refusal.contains(problem), "{args:?}: {refusal}");
     }
-    let skipping = stdout(&["--trace", list, "--format", "jobs", "--skip-broken", "--policy", "Kubernetes"]);
+    let skipping = stdout(&["--trace", list, "--format", "jobs", "--skip-invalid", "--policy", "Kubernetes"]);
     assert!(skipping.contains("1 invalid line skipped; the first: "), "{skipping}");
 }
 

@@ -151,7 +151,7 @@ impl SkippedLines {
     fn add(&mut self, error: InputError, on_invalid: OnInvalidLine) -> Result<(), InputError> {
         match on_invalid {
             OnInvalidLine::Stop => {
-                Err(InputError { problem: format!("{}; --skip-broken skips the line", error.problem), ..error })
+                Err(InputError { problem: format!("{}; --skip-invalid skips the line", error.problem), ..error })
             }
             OnInvalidLine::Skip => {
                 self.lines += 1;

@@ -78,7 +78,7 @@ impl EvictionCost {
             return Vec::new();
         }
         let ran = format_duration(SignedDuration::from_secs(seconds));
-        vec![count(pods, "pod", "pods"), count(gpus as usize, "GPU", "GPUs"), format!("{ran} of work")]
+        vec![count(pods, "pod", "pods"), count(gpus as usize, "GPU", "GPUs"), format!("{ran} of running time")]
     }
 }
 

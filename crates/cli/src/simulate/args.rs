@@ -20,9 +20,9 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "FILE", requires = "trace")]
     pub nodes: Option<PathBuf>,
     /// Skip invalid lines of the trace and report their number
-    #[arg(long, requires = "trace")]
-    pub skip_broken: bool,
-    /// Policies to compare [default: those of the scenario, else Kubernetes, YuniKorn and Koordinator]
+    #[arg(long, requires = "trace", alias = "skip-broken")]
+    pub skip_invalid: bool,
+    /// Policies to compare, separated by commas [default: those of the scenario, else Kubernetes, YuniKorn and Koordinator]
     #[arg(long, value_name = "POLICY", value_delimiter = ',')]
     pub policy: Vec<String>,
     /// Random seed
@@ -49,16 +49,16 @@ pub struct CampaignArgs {
     /// Run random clusters with injected faults and check all invariants after every step
     #[arg(long, conflicts_with_all = ["file", "trace", "until"])]
     pub check: bool,
-    /// Number of random clusters for each policy, with seeds from --seed on
+    /// With --check: number of random clusters for each policy, with seeds from --seed on
     #[arg(long, requires = "check", default_value_t = 100)]
     pub seeds: u64,
-    /// Whether to inject faults
+    /// With --check: whether to inject faults
     #[arg(long, requires = "check", value_enum, default_value_t = WithFaults::Both)]
     pub faults: WithFaults,
-    /// Inject only these kinds of faults, as listed in the replay command of a violation
+    /// With --check: inject only these kinds of faults, as listed in the replay command of a violation
     #[arg(long, requires = "check", value_name = "KIND", value_delimiter = ',')]
     pub fault_kinds: Vec<String>,
-    /// Submit only these jobs of each cluster, by number, as listed in the replay command of a violation
+    /// With --check: submit only these jobs of each cluster, by number, as listed in the replay command of a violation
     #[arg(long, requires = "check", value_name = "NUMBER", value_delimiter = ',')]
     pub only: Vec<usize>,
 }
@@ -79,7 +79,7 @@ pub enum Output {
     Table,
     /// One JSON object
     Json,
-    /// CSV with the columns policy,figure,value
+    /// CSV with the columns policy,figure,value: a row for each number of the table
     Csv,
 }
 

@@ -26,14 +26,14 @@ pub enum FilterFailure {
         queue: QueueId,
         /// The first resource over the limit.
         resource: ResourceId,
-        /// The amount.
+        /// By how much the queue would exceed its limit.
         over: i64,
     },
     /// A resource is short.
     Resource {
         /// The first resource that is short.
         resource: ResourceId,
-        /// The amount.
+        /// How much is missing.
         short: i64,
         /// Whether the request for some resource exceeds the node's total.
         beyond: bool,
@@ -51,14 +51,15 @@ pub enum FilterFailure {
     },
     /// A required affinity term of the pod matches no pod.
     Affinity,
-    /// A required anti-affinity term of the pod matches a pod.
+    /// A required anti-affinity term of the pod, with this topology key, matches a pod in the node's domain.
     AntiAffinity(TopologyId),
-    /// A required anti-affinity term of another pod matches the pod.
+    /// A required anti-affinity term of another pod, with this topology key, matches the pod.
     OthersAntiAffinity(TopologyId),
 }
 
 impl FilterFailure {
-    /// Whether resources may be short on the node: they are the reason, or the filter that failed comes before them.
+    /// Whether an explanation should also look for resources that are short: a resource is the reason and others may be short too, or the
+    /// filter that failed runs before that of the resources and eviction can resolve it.
     pub(crate) fn may_hide_shortages(self) -> bool {
         matches!(self, Self::Resource { .. } | Self::Ports)
     }

@@ -1,4 +1,5 @@
-//! docs/rules/toleration.md#t10: a pod whose priority class opted out of preemption is not taken.
+//! docs/rules/toleration.md#t10: a pod whose priority class opted out of preemption is not taken. Under YuniKorn such pods are
+//! taken last instead (docs/rules/yunikorn.md#y11).
 
 use crate::laws::Law;
 use crate::snapshot::{Snapshot, Unit};

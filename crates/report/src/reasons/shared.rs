@@ -55,9 +55,9 @@ pub fn unsupported(pod: Option<PodId>, field: &str, names: &Names) -> ReasonText
     reason_text("Unsupported", format!("{of}{field} is a requirement that Reprieve does not evaluate"))
 }
 
-pub fn in_progress(leaving: &[PodId], nodes: &[NodeId], until: Timestamp, names: &Names) -> ReasonText {
+pub fn in_progress(terminating: &[PodId], nodes: &[NodeId], until: Timestamp, names: &Names) -> ReasonText {
     let nodes: Vec<&str> = nodes.iter().map(|&node| names.node(node)).collect();
-    let victims = match leaving {
+    let victims = match terminating {
         [pod] => format!("victim {} is", names.pod(*pod)),
         pods => format!("{} victims are", pods.len()),
     };

@@ -1,4 +1,4 @@
-//! Pods: their resources, labels, priority classes and start times.
+//! The pods of a random cluster: their resources, labels, priority classes and start times. Arguments of `chance` are per cent.
 
 use serde_json::{Value, json};
 
@@ -39,6 +39,7 @@ impl Builder {
         }
     }
 
+    /// Adds toleration annotations, some of which are invalid on purpose (`1_000`, `600s`).
     fn tolerate(&mut self, class: &mut Value, level: i32) {
         const PREFIX: &str = "preemption-toleration.scheduling.x-k8s.io";
         if self.rng.chance(75) {
