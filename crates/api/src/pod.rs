@@ -18,6 +18,11 @@ use crate::volumes::{BoundMounts, Volumes};
 
 /// The annotation of a victim: the preemptor for which it is marked, as `KIND NAMESPACE/NAME`.
 pub const PREEMPTED_FOR: &str = "reprieve.dev/preempted-for";
+/// The type of a condition of a victim, whose message is only the preemptor. The status of a pod is not writable by the tenant who owns the
+/// pod, so the condition is the record of the preemption; the annotation [`PREEMPTED_FOR`] and the label [`SOFT_EVICTION`] are never read.
+pub const VICTIM: &str = "reprieve.dev/PreemptedFor";
+/// The reason of the condition [`VICTIM`] of a pod that another operator was asked to evict.
+pub const SOFT_EVICTED: &str = "SoftEvicted";
 /// The label that asks another operator to evict a pod.
 pub const SOFT_EVICTION: &str = "scheduling.koordinator.sh/soft-eviction";
 

@@ -6,11 +6,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Weak};
 
 use k8s_openapi::api::core::v1::{Node, NodeStatus};
-use reprieve_api::pod::ContainerStatus;
+use reprieve_api::pod::{ContainerStatus, VICTIM};
 use reprieve_api::{Object, Pod, PodSpec};
 
 /// The conditions of a pod that a decision reads.
-const READ_CONDITIONS: [&str; 3] = ["PodScheduled", "DisruptionTarget", "PodResizePending"];
+const READ_CONDITIONS: [&str; 4] = ["PodScheduled", "DisruptionTarget", VICTIM, "PodResizePending"];
 /// The number of unused specs that are kept before they are removed from the map.
 const MIN_UNUSED_KEPT: usize = 100;
 /// The annotation with which `kubectl apply` stores a copy of the object.

@@ -126,7 +126,7 @@ pub struct Pod {
     pub obstacle: Option<Obstacle>,
     /// The preemptor for which the pod is marked as a victim. No decision reads this field.
     pub marked_for: Option<TextId>,
-    /// Whether the pod is labelled for another operator to evict it. No decision reads this field.
+    /// Whether another operator was asked to evict the pod. No decision reads this field.
     pub soft_evicted: bool,
 }
 

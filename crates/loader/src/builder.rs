@@ -26,7 +26,7 @@ use crate::{Amounts, Classes, Interner, QueueSpec, by_name, nth_rank, requests, 
 use reprieve_api::koordinator::label;
 use reprieve_api::kueue::POD_SET;
 use reprieve_api::object_set::Unreadable;
-use reprieve_api::pod::{PREEMPTED_FOR, SOFT_EVICTION};
+use reprieve_api::pod::{SOFT_EVICTED, SOFT_EVICTION, VICTIM};
 use reprieve_api::{
     InputError, Kind, NamespacedName, ObjectKey, ObjectSet, Pod as ApiPod, PodSpec, PodStatus, ProblemCode, group_of,
     job_of,
@@ -364,7 +364,8 @@ impl SnapshotBuilder {
         let group = group_of(object);
         let annotations = object.metadata.annotations.as_ref();
         let allow_preemption = annotations.and_then(|annotations| annotations.get(ALLOW_PREEMPTION));
-        let marked_for = annotations.and_then(|annotations| annotations.get(PREEMPTED_FOR));
+        let mark = condition(status, VICTIM);
+        let marked_for = mark.and_then(|mark| mark.message.as_deref());
         let marked_for = marked_for.map(|preemptor| TextId(self.interners.texts.id(preemptor)));
         let scheduled = condition(status, "PodScheduled").and_then(|index| index.last_transition_time.as_ref());
         let preempted = condition(status, "DisruptionTarget")
@@ -403,7 +404,8 @@ impl SnapshotBuilder {
             can_preempt: label(object, CAN_PREEMPT) == Some("true"),
             obstacle,
             marked_for,
-            soft_evicted: label(object, SOFT_EVICTION).is_some(),
+            soft_evicted: mark.is_some_and(|mark| mark.reason.as_deref() == Some(SOFT_EVICTED))
+                && label(object, SOFT_EVICTION).is_some(),
             ..Pod::default()
         }
     }

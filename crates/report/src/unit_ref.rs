@@ -48,8 +48,8 @@ impl UnitRef {
         }
     }
 
-    /// Parses the form that [`fmt::Display`] writes, `KIND NAMESPACE/NAME`. The annotation `reprieve.dev/preempted-for` of a victim has
-    /// this form, and another version of the scheduler may have written it.
+    /// Parses the form that [`fmt::Display`] writes, `KIND NAMESPACE/NAME`. The message of a victim's condition `reprieve.dev/PreemptedFor`
+    /// has this form.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, name) = text.split_once(' ')?;
         let (namespace, name) = name.split_once('/')?;

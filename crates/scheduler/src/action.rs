@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Toleration;
 use reprieve_api::kueue::{AdmissionSpec, KueueWorkload};
-pub use reprieve_api::pod::{PREEMPTED_FOR, SOFT_EVICTION};
+pub use reprieve_api::pod::{PREEMPTED_FOR, SOFT_EVICTED, SOFT_EVICTION, VICTIM};
 use reprieve_api::{Kind, NamespacedName, ObjectKey};
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::kueue::PreemptionReason;

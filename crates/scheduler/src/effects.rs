@@ -15,10 +15,12 @@ use reprieve_loader::timestamp;
 use reprieve_report::planned_actions::workload_preempted;
 use serde_json::{Map, Value, json};
 
-use crate::action::{Action, ConditionUpdate, JobPodSettings, PREEMPTED_FOR, SOFT_EVICTION};
+use crate::action::{Action, ConditionUpdate, JobPodSettings, PREEMPTED_FOR, SOFT_EVICTED, SOFT_EVICTION, VICTIM};
 
 /// The type of a victim's condition.
 const DISRUPTION_TARGET: &str = "DisruptionTarget";
+/// The reason of the condition [`VICTIM`] until the victim is evicted.
+const MARKED: &str = "Marked";
 /// Less than the 32768 characters that the API server accepts for the message of a condition.
 const MAX_MESSAGE_LENGTH: usize = 30_000;
 
@@ -77,7 +79,7 @@ struct PodChange {
     annotation: Option<(&'static str, Option<String>)>,
     /// A value of `None` removes the nomination.
     nominated: Option<Option<String>>,
-    condition: Option<ConditionChange>,
+    conditions: Vec<ConditionChange>,
 }
 
 enum ConditionChange {
@@ -87,22 +89,26 @@ enum ConditionChange {
 
 impl PodChange {
     fn of(action: &Action) -> Option<Self> {
-        let marked = |preemptor: &String, message: &str, at: Timestamp| Self {
+        let marked = |preemptor: &String, reason: &str, message: &str, at: Timestamp| Self {
             annotation: Some((PREEMPTED_FOR, Some(preemptor.clone()))),
-            condition: Some(ConditionChange::set(DISRUPTION_TARGET, true, "PreemptionByScheduler", message, at)),
+            conditions: vec![
+                ConditionChange::set(DISRUPTION_TARGET, true, "PreemptionByScheduler", message, at),
+                ConditionChange::set(VICTIM, true, reason, preemptor, at),
+            ],
             ..Self::default()
         };
         match action {
             Action::Nominate { node, .. } => Some(Self { nominated: Some(node.clone()), ..Self::default() }),
-            Action::Mark { preemptor, message, at, .. } => Some(marked(preemptor, message, *at)),
+            Action::Mark { preemptor, message, at, .. } => Some(marked(preemptor, MARKED, message, *at)),
             Action::SoftEvict { preemptor, message, label, at, .. } => {
-                Some(Self { label: Some((SOFT_EVICTION, label.clone())), ..marked(preemptor, message, *at) })
+                let marked = marked(preemptor, SOFT_EVICTED, message, *at);
+                Some(Self { label: Some((SOFT_EVICTION, label.clone())), ..marked })
             }
             Action::Unmark { .. } => Some(Self::unmarked()),
             Action::SetCondition { condition, .. } => {
                 let ConditionUpdate { type_, holds, reason, message, since, .. } = condition;
                 let condition = ConditionChange::set(type_, *holds, reason, message, *since);
-                Some(Self { condition: Some(condition), ..Self::default() })
+                Some(Self { conditions: vec![condition], ..Self::default() })
             }
             _ => None,
         }
@@ -111,7 +117,7 @@ impl PodChange {
     fn unmarked() -> Self {
         Self {
             annotation: Some((PREEMPTED_FOR, None)),
-            condition: Some(ConditionChange::Remove(DISRUPTION_TARGET)),
+            conditions: vec![ConditionChange::Remove(DISRUPTION_TARGET), ConditionChange::Remove(VICTIM)],
             ..Self::default()
         }
     }
@@ -133,7 +139,7 @@ impl PodChange {
         if let Some(node) = self.nominated {
             status.nominated_node_name = node;
         }
-        if let Some(change) = self.condition {
+        for change in self.conditions {
             let conditions = status.conditions.get_or_insert_default();
             conditions.retain(|condition| condition.type_ != change.type_());
             if let ConditionChange::Set(condition) = change {
@@ -153,12 +159,13 @@ impl PodChange {
         if let Some(node) = self.nominated {
             status.insert("nominatedNodeName".to_owned(), json!(node));
         }
-        if let Some(change) = self.condition {
-            let condition = match change {
-                ConditionChange::Set(condition) => json!(condition),
-                ConditionChange::Remove(type_) => json!({"type": type_, "$patch": "delete"}),
-            };
-            status.insert("conditions".to_owned(), json!([condition]));
+        let condition = |change| match change {
+            ConditionChange::Set(condition) => json!(condition),
+            ConditionChange::Remove(type_) => json!({"type": type_, "$patch": "delete"}),
+        };
+        if !self.conditions.is_empty() {
+            let conditions: Vec<Value> = self.conditions.into_iter().map(condition).collect();
+            status.insert("conditions".to_owned(), json!(conditions));
         }
         json!({"metadata": metadata, "status": status})
     }
@@ -211,9 +218,7 @@ pub(crate) const REQUEUED: &str = "its pods are gone, and it waits for quota aga
 pub(crate) const FINISHED: &str = "the workload is finished";
 /// The type of a workload's condition whose message is only the preemptor, as `namespace/name`: the status of a Workload has no field for the
 /// preemptor, and an annotation cannot be written together with the status.
-const PREEMPTED_FOR_WORKLOAD: &str = "reprieve.dev/PreemptedFor";
-/// The start of [`workload_preempted`]; the preemptor and `: ` follow. Earlier versions wrote the preemptor only there.
-const PREEMPTED_FOR_MESSAGE: &str = "preempted for workload ";
+const PREEMPTED_FOR_WORKLOAD: &str = VICTIM;
 
 /// The preemptor of a workload that has had no quota since, and the time since which the workload waits again.
 pub fn preemptor_recorded_on(workload: &KueueWorkload) -> Option<(NamespacedName, Timestamp)> {
@@ -223,12 +228,7 @@ pub fn preemptor_recorded_on(workload: &KueueWorkload) -> Option<(NamespacedName
     let preempted = find("Preempted")?;
     // A condition older than the preemption belongs to an earlier preemption: the version that preempted now did not write it.
     let is_current = |condition: &&Condition| condition.last_transition_time >= preempted.last_transition_time;
-    let written = find(PREEMPTED_FOR_WORKLOAD).filter(is_current);
-    let preemptor = match written {
-        Some(written) => written.message.as_str(),
-        None => preempted.message.strip_prefix(PREEMPTED_FOR_MESSAGE)?.split_once(": ")?.0,
-    };
-    let (namespace, name) = preemptor.split_once('/')?;
+    let (namespace, name) = find(PREEMPTED_FOR_WORKLOAD).filter(is_current)?.message.split_once('/')?;
     Some((NamespacedName::new(namespace, name), timestamp(find("Requeued")?.last_transition_time.0)))
 }
 
@@ -384,7 +384,10 @@ mod tests {
         assert_eq!(pod.status.unwrap().conditions.unwrap(), []);
         let patch = patch(&Action::Unmark { pod: target() }).unwrap();
         assert_eq!(patch["metadata"]["annotations"], json!({PREEMPTED_FOR: null}));
-        assert_eq!(patch["status"]["conditions"], json!([{"type": "DisruptionTarget", "$patch": "delete"}]));
+        assert_eq!(
+            patch["status"]["conditions"],
+            json!([{"type": "DisruptionTarget", "$patch": "delete"}, {"type": VICTIM, "$patch": "delete"}])
+        );
     }
 
     #[test]
@@ -409,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn the_preemptor_of_a_workload_that_an_older_version_evicted_is_found() {
+    fn the_preemptor_of_a_workload_is_read_from_its_own_condition_alone() {
         let mut workload = KueueWorkload::default();
         let evict = |preemptor| Action::EvictWorkload {
             workload: target(),
@@ -425,7 +428,7 @@ mod tests {
 
         let mut by_older = workload.clone();
         conditions(&mut by_older, &|condition| condition.type_ != PREEMPTED_FOR_WORKLOAD);
-        assert_eq!(preemptor_recorded_on(&by_older), Some((NamespacedName::new("default", "big"), AT)));
+        assert_eq!(preemptor_recorded_on(&by_older), None, "an older version wrote only the message");
 
         conditions(&mut workload, &|condition| condition.type_ == PREEMPTED_FOR_WORKLOAD);
         let (mut again, later) = (KueueWorkload::default(), AT.plus_seconds(60));
@@ -434,10 +437,6 @@ mod tests {
         conditions(&mut again, &|condition| condition.type_ != PREEMPTED_FOR_WORKLOAD);
         let stale = workload.status.expect("it has one").conditions;
         again.status.as_mut().expect("it has one").conditions.extend(stale);
-        assert_eq!(
-            preemptor_recorded_on(&again),
-            Some((NamespacedName::new("default", "other"), later)),
-            "the condition of the first preemption is outdated"
-        );
+        assert_eq!(preemptor_recorded_on(&again), None, "the condition of the first preemption is outdated");
     }
 }

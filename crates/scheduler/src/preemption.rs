@@ -244,24 +244,25 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::action::{ActionId, PREEMPTED_FOR};
+    use crate::action::{ActionId, VICTIM};
     use crate::queue::PendingSummary;
 
     fn name(pod: &str) -> NamespacedName {
         NamespacedName::new("default", pod)
     }
 
-    /// A view of a victim with this annotation and of a preemptor that is nominated to the victim's node, and the queue of the preemptor.
+    /// A view of a victim that is marked for this unit, and of a preemptor that is nominated to the victim's node, and the queue of the preemptor.
     fn situation(marked_for: Option<&str>) -> (Preemptions, ClusterView, PendingQueue) {
         let mut preemptions = Preemptions::default();
         let (mut view, mut queue) =
             (ClusterView::new("reprieve", Policy::Kubernetes(Kubernetes::default())), PendingQueue::default());
         for (pod, node, nominated) in [("victim", Some("n"), None), ("high", None, Some("n"))] {
-            let annotations = marked_for.filter(|_| node.is_some()).map(|unit| json!({PREEMPTED_FOR: unit}));
+            let mark = |unit| json!([{"type": VICTIM, "status": "True", "reason": "Marked", "message": unit}]);
+            let conditions = marked_for.filter(|_| node.is_some()).map(mark);
             let pod = json!({
-                "metadata": {"name": pod, "namespace": "default", "uid": pod, "resourceVersion": "1", "annotations": annotations},
+                "metadata": {"name": pod, "namespace": "default", "uid": pod, "resourceVersion": "1"},
                 "spec": {"schedulerName": "reprieve", "nodeName": node, "containers": []},
-                "status": {"nominatedNodeName": nominated},
+                "status": {"nominatedNodeName": nominated, "conditions": conditions},
             });
             let pod: Pod = serde_json::from_value(pod).expect("a pod");
             let name = NamespacedName::from_meta(&pod.metadata);

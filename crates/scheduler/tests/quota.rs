@@ -127,6 +127,8 @@ fn a_preempted_workload_is_excluded_from_the_cycle_while_its_preemptor_is_pendin
         {type: Preempted, status: 'True', reason: a, message: a, lastTransitionTime: '2026-01-01T00:59:50Z'}, \
         {type: reprieve.dev/PreemptedFor, status: 'True', reason: a, message: default/high, \
          lastTransitionTime: '2026-01-01T00:59:50Z'}, \
+        {type: reprieve.dev/PreemptedFor, status: 'True', reason: a, message: default/high, \
+         lastTransitionTime: '2026-01-01T00:59:50Z'}, \
         {type: Requeued, status: 'True', reason: a, message: a, lastTransitionTime: '2026-01-01T00:59:50Z'}]}";
     let text = [
         CLUSTER,

@@ -16,7 +16,7 @@ use crate::event::{ActionResult, Event};
 use crate::queue::WaitState;
 use crate::status::UNSCHEDULABLE;
 use crate::test_bugs::{Bug, FATAL};
-use crate::view::{RoomChange, preemptor_of};
+use crate::view::{RoomChange, is_evicted, preemptor_of};
 
 impl Scheduler {
     /// Processes an event.
@@ -176,6 +176,12 @@ impl Scheduler {
         // A pod of another scheduler counts towards its group once it is bound.
         for pod in [before, after].into_iter().flatten().filter(|pod| !self.view.is_ours(pod)) {
             self.queue.wake(&UnitRef::of(pod, self.view.policy()));
+        }
+        if before.is_some_and(is_evicted) && after.is_some_and(|pod| !is_evicted(pod)) {
+            // The owner of the pod removed the label by which another operator was asked to evict it.
+            if let Some(unit) = preemptor_of(after) {
+                self.queue.wake(&unit);
+            }
         }
         self.preemptions.release_without_preemptor(after, &self.queue);
         if let Some(room) = update.room {

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::PodCondition;
 use reprieve_api::{Pod, PodStatus};
 use reprieve_report::unit_ref::UnitRef;
 
-use crate::action::{PREEMPTED_FOR, SOFT_EVICTION};
+use crate::action::{SOFT_EVICTED, SOFT_EVICTION, VICTIM};
 
 /// The type of the condition that shows whether a pod is bound.
 pub(crate) const SCHEDULED: &str = "PodScheduled";
@@ -22,15 +22,22 @@ pub(crate) fn needs_place(pod: &Pod) -> bool {
     pod.node_name.is_none() && !gated && pod.metadata.deletion_timestamp.is_none()
 }
 
-/// Whether the pod is terminating, or labelled for another operator to evict it.
+/// Whether the pod is terminating, or another operator was asked to evict it. The label without the condition is not the scheduler's; if its
+/// owner removed the label, the other operator must be asked again.
 pub(crate) fn is_evicted(pod: &Pod) -> bool {
     let labels = pod.metadata.labels.as_ref();
-    pod.metadata.deletion_timestamp.is_some() || labels.is_some_and(|labels| labels.contains_key(SOFT_EVICTION))
+    let is_asked = || labels.is_some_and(|labels| labels.contains_key(SOFT_EVICTION));
+    let is_soft = |mark: &PodCondition| mark.reason.as_deref() == Some(SOFT_EVICTED);
+    pod.metadata.deletion_timestamp.is_some() || victim_condition(pod).is_some_and(is_soft) && is_asked()
 }
 
 /// The unit that the pod is marked as a victim of.
 pub(crate) fn preemptor_of(pod: Option<&Pod>) -> Option<UnitRef> {
-    UnitRef::parse(pod?.metadata.annotations.as_ref()?.get(PREEMPTED_FOR)?)
+    UnitRef::parse(victim_condition(pod?)?.message.as_deref()?)
+}
+
+fn victim_condition(pod: &Pod) -> Option<&PodCondition> {
+    condition(pod, VICTIM).filter(|condition| condition.status == "True")
 }
 
 pub(crate) fn condition<'p>(pod: &'p Pod, type_: &str) -> Option<&'p PodCondition> {

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "deliberate-bugs")]
 mod faults;
+mod forged;
 mod gangs;
 mod harness;
 mod obstacles;

@@ -16,7 +16,7 @@ use reprieve_report::decision::ActionReport;
 use reprieve_report::planned_actions::workload_preempted;
 use reprieve_report::report::decide_and_report;
 use reprieve_scheduler::Scheduler;
-use reprieve_scheduler::action::{Action, PREEMPTED_FOR, SOFT_EVICTION};
+use reprieve_scheduler::action::{Action, SOFT_EVICTED, SOFT_EVICTION, VICTIM};
 use serde_json::json;
 
 use crate::harness::*;
@@ -202,9 +202,16 @@ fn planned_and_done(policy: Policy, objects: Vec<Object>) -> (Vec<String>, Vec<S
 }
 
 fn marked_for_high(pod: Object) -> Object {
-    let mut pod = pod;
-    pod.metadata_mut().annotations = Some([(PREEMPTED_FOR.to_owned(), "Pod default/high".to_owned())].into());
-    pod
+    marked_for("Pod default/high", "Marked", pod)
+}
+
+fn marked_for(unit: &str, reason: &str, pod: Object) -> Object {
+    let Object::Pod(pod) = pod else { panic!("it is a pod") };
+    let mut pod = Pod::clone(&pod);
+    let condition = json!({"type": VICTIM, "status": "True", "reason": reason, "message": unit});
+    let condition = serde_json::from_value(condition).expect("a condition");
+    pod.status.get_or_insert_default().conditions.get_or_insert_default().push(condition);
+    Object::from(pod)
 }
 
 /// The pod, terminating because a scheduler preempted it.
@@ -214,7 +221,7 @@ fn leaving(pod: Object) -> Object {
     pod.metadata.deletion_timestamp = pod.metadata.creation_timestamp.clone();
     let condition = json!({"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"});
     let condition = serde_json::from_value(condition).expect("a condition");
-    pod.status.get_or_insert_default().conditions = Some(vec![condition]);
+    pod.status.get_or_insert_default().conditions.get_or_insert_default().push(condition);
     Object::from(pod)
 }
 
@@ -254,8 +261,7 @@ fn a_plan_shows_the_actions_of_the_scheduler() {
     };
     // `early` is nominated and waits for `leaving`, which was preempted.
     let contested = |priority: i32, others: Vec<Object>| {
-        let mut low = pod("low", 0, 2, Some("node"));
-        low.metadata_mut().annotations = Some([(PREEMPTED_FOR.to_owned(), "Pod default/early".to_owned())].into());
+        let low = marked_for("Pod default/early", "Marked", pod("low", 0, 2, Some("node")));
         let Object::Pod(early) = pod("early", priority, 2, None) else { panic!("it is a pod") };
         let mut early = Pod::clone(&early);
         early.status.get_or_insert_default().nominated_node_name = Some("node".to_owned());
@@ -263,7 +269,8 @@ fn a_plan_shows_the_actions_of_the_scheduler() {
     };
     let first = contested(20, vec![leaving(pod("leaving", 0, 1, Some("node"))), pod("high", 10, 1, None)]);
     let later = contested(5, vec![pod("top", 30, 1, Some("node")), pod("high", 10, 2, None)]);
-    let labelled = |mut pod: Object| {
+    let soft_evicted = |pod: Object| {
+        let mut pod = marked_for("Pod default/high", SOFT_EVICTED, pod);
         pod.metadata_mut().labels = Some([(SOFT_EVICTION.to_owned(), "x".to_owned())].into());
         pod
     };
@@ -293,16 +300,11 @@ fn a_plan_shows_the_actions_of_the_scheduler() {
         ("a broken gang is finished while its preemptor waits", kubernetes, broken(false), 3),
         ("a victim is marked for a pod that is scheduled first", kubernetes, first, 1),
         ("a victim is marked for a pod that is scheduled later", kubernetes, later, 5),
-        (
-            "a soft-evicted victim leaves room",
-            koordinator,
-            vec![marked_for_high(labelled(low())), nominated("high", 3)],
-            0,
-        ),
+        ("a soft-evicted victim leaves room", koordinator, vec![soft_evicted(low()), nominated("high", 3)], 0),
         (
             "a soft-evicted victim needs no second label",
             koordinator,
-            vec![labelled(low()), pod("high", 10, 3, None)],
+            vec![soft_evicted(low()), pod("high", 10, 3, None)],
             1,
         ),
         ("a pod of a queue preempts", Policy::YuniKorn, read(QUEUES), 5),
