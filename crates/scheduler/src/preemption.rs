@@ -23,6 +23,8 @@ pub(crate) struct Preemptions {
     marks: BTreeMap<UnitRef, BTreeSet<NamespacedName>>,
     /// The preemptors that no longer need their victims: the marks are to be removed.
     released: BTreeSet<UnitRef>,
+    /// The units with marked victims that were not pending when a victim was seen. A unit may be listed after its victims.
+    unknown: BTreeSet<UnitRef>,
     pub bugs: Bugs,
 }
 
@@ -87,16 +89,17 @@ impl Preemptions {
         self.released.insert(unit);
     }
 
-    /// Releases the victims of a unit that is not pending.
+    /// Notes a victim of a unit that is not pending.
     pub fn release_without_preemptor(&mut self, pod: Option<&Pod>, queue: &PendingQueue) {
         if let Some(unit) = preemptor_of(pod).filter(|unit| queue.get(unit).is_none()) {
-            self.release(unit);
+            self.unknown.insert(unit);
         }
     }
 
-    /// The units that were released since the last call.
-    pub fn take_released(&mut self) -> BTreeSet<UnitRef> {
-        std::mem::take(&mut self.released)
+    /// The units that were released since the last call, and those with marked victims that are not pending.
+    pub fn take_released(&mut self, queue: &PendingQueue) -> BTreeSet<UnitRef> {
+        let unknown = std::mem::take(&mut self.unknown).into_iter().filter(|unit| queue.get(unit).is_none());
+        std::mem::take(&mut self.released).into_iter().chain(unknown).collect()
     }
 }
 

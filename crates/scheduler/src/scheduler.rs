@@ -384,7 +384,7 @@ impl Scheduler {
 
     /// Removes the marks of the victims of units that no longer need them.
     fn unmark_released(&mut self, now: Timestamp) {
-        for unit in self.preemptions.take_released() {
+        for unit in self.preemptions.take_released(&self.queue) {
             let requests = self.preemption(&unit, now).unmark_all();
             self.send_all(requests, now);
         }

@@ -72,6 +72,8 @@ pub struct Life {
     pub now: Timestamp,
     /// The events `FailedScheduling`: the object, and the code of the reason.
     pub failed: Vec<String>,
+    /// The other actions that followed the write of a condition.
+    pub followed: Vec<Action>,
 }
 
 impl Life {
@@ -81,7 +83,8 @@ impl Life {
 
     pub fn of(scheduler: Scheduler, objects: Vec<Object>) -> Self {
         let now = Timestamp(1_767_229_200_000_000);
-        let mut life = Self { scheduler, objects: BTreeMap::new(), version: 0, now, failed: Vec::new() };
+        let mut life =
+            Self { scheduler, objects: BTreeMap::new(), version: 0, now, failed: Vec::new(), followed: Vec::new() };
         for object in objects {
             life.store(object);
         }
@@ -159,6 +162,9 @@ impl Life {
     fn condition_written(&mut self, id: ActionId) {
         self.complete(id, ActionResult::Ok { version: self.version });
         let actions = self.scheduler.take_housekeeping().map(|step| step.actions).unwrap_or_default();
+        let is_failed =
+            |action: &Action| matches!(action, Action::EmitEvent { reason: EventReason::FailedScheduling, .. });
+        self.followed.extend(actions.iter().map(|(_, action)| action.clone()).filter(|action| !is_failed(action)));
         self.failed.extend(actions.iter().filter_map(|(_, action)| match action {
             Action::EmitEvent { about, reason: EventReason::FailedScheduling, message, .. } => {
                 Some(format!("{} {}", about.name.name, message.split(':').next().unwrap_or_default()))

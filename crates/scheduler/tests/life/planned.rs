@@ -194,6 +194,7 @@ fn planned_and_done(policy: Policy, objects: Vec<Object>) -> (Vec<String>, Vec<S
     while let Some(step) = life.scheduler.step(life.now) {
         done_by_run.extend(step.actions.iter().filter_map(|(_, action)| done(action)));
         life.succeed(&step);
+        done_by_run.extend(life.followed.drain(..).filter_map(|action| done(&action)));
         assert!(done_by_run.len() < 100, "it does not come to an end: {done_by_run:#?}");
     }
     planned.sort();
@@ -283,6 +284,12 @@ fn a_plan_shows_the_actions_of_the_scheduler() {
         ("a gang preempts", kubernetes, gang(vec![low()]), 6),
         ("a gang is bound", kubernetes, gang(Vec::new()), 4),
         ("a victim is marked", kubernetes, vec![marked_for_high(low()), nominated("high", 3)], 3),
+        (
+            "a marked victim is listed first",
+            kubernetes,
+            vec![marked_for_high(pod("a", 0, 3, Some("node"))), nominated("high", 3)],
+            3,
+        ),
         (
             "a mark is not needed",
             kubernetes,
