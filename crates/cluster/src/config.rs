@@ -57,6 +57,8 @@ pub struct Profile {
     pub policy: String,
     /// The arguments of the policy.
     pub args: Map<String, Value>,
+    /// Whether victims in other namespaces show the name of their preemptor; by default only under policy Koordinator.
+    pub name_preemptors: Option<bool>,
 }
 
 /// Limits for requests to the API server.
@@ -124,7 +126,7 @@ impl Default for Ports {
 
 impl Default for Profile {
     fn default() -> Self {
-        Self { name: "reprieve".to_owned(), policy: "Kubernetes".to_owned(), args: Map::new() }
+        Self { name: "reprieve".to_owned(), policy: "Kubernetes".to_owned(), args: Map::new(), name_preemptors: None }
     }
 }
 

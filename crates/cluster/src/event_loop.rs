@@ -272,7 +272,7 @@ impl SchedulerLoop {
     }
 
     fn dispatch(&mut self, profile: usize, step: Step) {
-        log(&self.profiles[profile].name, &step);
+        log(&self.profiles[profile], &step);
         if let (Some(audit), Some(record)) = (&mut self.audit, &step.record) {
             audit.write(record);
         }
@@ -368,7 +368,7 @@ fn kind_of(event: &Event) -> Kind {
     }
 }
 
-fn log(profile: &str, step: &Step) {
+fn log(ProfileRuntime { scheduler, name: profile, .. }: &ProfileRuntime, step: &Step) {
     let Some(unit) = &step.unit else { return };
     match &step.outcome {
         StepOutcome::Housekeeping => {}
@@ -376,7 +376,9 @@ fn log(profile: &str, step: &Step) {
         StepOutcome::MarkVictims { victims, .. } => info!(%profile, %unit, victims = victims.len(), "marking victims"),
         StepOutcome::Evict { victims, placement } => {
             let names = victims.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            info!(%profile, %unit, pods = placement.len(), victims = names, "preempting");
+            // Victims in other namespaces show only the uid of their preemptor.
+            let uid = scheduler.uid(unit).unwrap_or_default();
+            info!(%profile, %unit, uid, pods = placement.len(), victims = names, "preempting");
         }
         StepOutcome::Wait { reason, why } => info!(%profile, %unit, law = reason.as_str(), why, "waiting"),
         StepOutcome::Unschedulable { reason, why } => {

@@ -161,6 +161,9 @@ fn profiles(config: &Configuration) -> Vec<ProfileRuntime> {
     let profile = |profile: &config::Profile| {
         let policy = profile.policy().expect("the configuration was validated when it was read");
         let mut scheduler = Scheduler::new(&profile.name, policy);
+        if let Some(names) = profile.name_preemptors {
+            scheduler = scheduler.naming_preemptors(names);
+        }
         if config.audit_folder.is_some() {
             scheduler = scheduler.recording(profile.policy_profile());
         }

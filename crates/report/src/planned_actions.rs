@@ -1,6 +1,8 @@
 //! The actions that carry out a decision, in order, with the messages of their conditions and events. `plan -o wide` shows the list and the
 //! scheduler executes it, so both have the same labels, messages and reasons.
 
+use std::fmt;
+
 use reprieve_api::{NamespacedName, ObjectKey};
 use reprieve_engine::choose::Plan;
 use reprieve_engine::fit::{Preemptor, PreemptorId};
@@ -175,17 +177,17 @@ pub fn admitted(cluster_queue: &str) -> String {
 }
 
 /// Condition message on a victim.
-pub fn message(preemptor: &UnitRef) -> String {
+pub fn message(preemptor: &dyn fmt::Display) -> String {
     format!("preempted for {preemptor}")
 }
 
 /// Event message on a victim.
-pub fn preempted(preemptor: &UnitRef, why: &str) -> String {
+pub fn preempted(preemptor: &dyn fmt::Display, why: &str) -> String {
     format!("{}: {why}", message(preemptor))
 }
 
 /// Condition message on a workload that is a victim.
-pub fn workload_preempted(preemptor: &NamespacedName, ground: PreemptionReason) -> String {
+pub fn workload_preempted(preemptor: &dyn fmt::Display, ground: PreemptionReason) -> String {
     format!("preempted for workload {preemptor}: {ground:?}")
 }
 
@@ -203,7 +205,7 @@ pub fn preempting_workload(victim: &NamespacedName) -> String {
 }
 
 /// A message as the value of a label, with the characters and the length that the API allows.
-fn label_value(message: &str) -> String {
+pub fn label_value(message: &str) -> String {
     let allowed = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     let text: String = message.chars().map(allowed).take(MAX_LABEL_LENGTH).collect();
     text.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()

@@ -37,6 +37,11 @@ impl UnitRef {
         ObjectKey::new(kind, name.clone())
     }
 
+    /// The kind in text.
+    pub fn kind_name(&self) -> &'static str {
+        self.parts().1
+    }
+
     /// The kind, its name in text, and the name of the object.
     fn parts(&self) -> (Kind, &'static str, &NamespacedName) {
         match self {

@@ -87,6 +87,23 @@ pub enum EventReason {
 }
 
 impl EventReason {
+    /// Whether something is wrong: then the type of the event is `Warning`, otherwise `Normal`. Preemption is not wrong; kube-scheduler and
+    /// Kueue write `Normal` events about it, too.
+    pub const fn is_warning(self) -> bool {
+        match self {
+            Self::DecisionFailed | Self::FailedScheduling | Self::PreemptionPriorityRefused | Self::Refused => true,
+            Self::Admitted
+            | Self::CreatedWorkload
+            | Self::Finished
+            | Self::Preempted
+            | Self::Preempting
+            | Self::Requeued
+            | Self::Scheduled
+            | Self::Started
+            | Self::Stopped => false,
+        }
+    }
+
     /// The reason as it appears in the event.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -192,6 +209,8 @@ pub enum Action {
         workload: Target,
         /// The workload that preempts it.
         preemptor: NamespacedName,
+        /// The preemptor in the message of the condition: its name, or its uid.
+        shown: String,
         /// The reason of the condition `Preempted`.
         reason: PreemptionReason,
     },

@@ -15,8 +15,8 @@ pub(crate) struct Request {
     pub action: Action,
     /// The unit that waits for the result.
     pub unit: Option<UnitRef>,
-    /// For an eviction: the preemptor, and the message of the event on the victim that follows a success.
-    pub preempts: Option<(ObjectKey, String)>,
+    /// The events to emit once the action has succeeded: an event reports what happened, not what was tried.
+    pub events: Vec<Action>,
     /// For a [`Action::GetObject`]: the earlier action whose outcome the read shows.
     pub confirms: Option<ActionId>,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Request {
 impl Request {
     /// A request that no unit waits for.
     pub fn new(action: Action) -> Self {
-        Self { action, unit: None, preempts: None, confirms: None }
+        Self { action, unit: None, events: Vec::new(), confirms: None }
     }
 
     /// A request that a unit waits for.
@@ -34,6 +34,18 @@ impl Request {
 
     pub fn event(about: ObjectKey, related: Option<ObjectKey>, reason: EventReason, message: String) -> Self {
         Self::new(Action::EmitEvent { about, related, reason, message })
+    }
+
+    /// The request, followed by an event if it succeeds.
+    pub fn then_event(
+        mut self,
+        about: ObjectKey,
+        related: Option<ObjectKey>,
+        reason: EventReason,
+        message: String,
+    ) -> Self {
+        self.events.push(Action::EmitEvent { about, related, reason, message });
+        self
     }
 }
 

@@ -117,7 +117,7 @@ impl Admission {
 
     /// The next action for a Job or its workload, with its event; `None` if there is none, or if the result of an earlier action was not seen
     /// yet.
-    pub fn next_for(&self, unit: &UnitRef, view: &ClusterView) -> Option<Vec<Request>> {
+    pub fn next_for(&self, unit: &UnitRef, view: &ClusterView) -> Option<Request> {
         let key = &unit.key();
         let Some(Object::Job(job)) = view.observed(key) else { return None };
         let uid = job.metadata.uid.clone().unwrap_or_default();
@@ -166,8 +166,11 @@ impl Admission {
                 (Action::FinishWorkload { workload: workload_target()?, reason }, Some(event))
             }
         };
-        let event = event.map(|(about, reason, message)| Request::event(about, Some(key.clone()), reason, message));
-        Some([Request::of(unit, action)].into_iter().chain(event).collect())
+        let request = Request::of(unit, action);
+        Some(match event {
+            Some((about, reason, message)) => request.then_event(about, Some(key.clone()), reason, message),
+            None => request,
+        })
     }
 }
 
@@ -261,10 +264,8 @@ mod tests {
         let unit = UnitRef::BatchJob(NamespacedName::from_meta(&job.metadata));
         assert_eq!(see(Object::from(job), &mut admission, &mut view), std::slice::from_ref(&unit));
 
-        let requests = admission.next_for(&unit, &view).expect("there is something to do");
-        let [Request { action: Action::CreateWorkload { workload }, .. }, _] = requests.as_slice() else {
-            panic!("{requests:?}")
-        };
+        let request = admission.next_for(&unit, &view).expect("there is something to do");
+        let Request { action: Action::CreateWorkload { workload }, .. } = &request else { panic!("{request:?}") };
         let waits = UnitRef::Workload(NamespacedName::from_meta(&workload.metadata));
         let created = Object::from((**workload).clone());
         assert!(see(created, &mut admission, &mut view).contains(&waits));

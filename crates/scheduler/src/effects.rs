@@ -256,8 +256,8 @@ pub(crate) fn apply_to_workload(action: &Action, workload: &mut KueueWorkload, n
             set(&mut status.conditions, "Admitted", true, "Admitted", "the workload is admitted".to_owned());
             status.admission = Some((**admission).clone());
         }
-        Action::EvictWorkload { preemptor, reason, .. } => {
-            let message = workload_preempted(preemptor, *reason);
+        Action::EvictWorkload { preemptor, shown, reason, .. } => {
+            let message = workload_preempted(shown, *reason);
             if !is_true(&status.conditions, "Evicted") {
                 count_eviction(&mut status.scheduling_stats.get_or_insert_default().evictions);
             }
@@ -417,6 +417,7 @@ mod tests {
         let evict = |preemptor| Action::EvictWorkload {
             workload: target(),
             preemptor: NamespacedName::new("default", preemptor),
+            shown: format!("default/{preemptor}"),
             reason: PreemptionReason::InClusterQueue,
         };
         assert!(apply_to_workload(&evict("big"), &mut workload, AT));

@@ -189,13 +189,16 @@ impl Preemption<'_> {
         let runs = actions.chunk_by(|first, second| is_eviction(first) == is_eviction(second));
         let mut requests = Vec::new();
         for actions in runs {
+            let first_of_run = requests.len();
             let mut victims: Vec<(ObjectKey, String)> = Vec::new();
             for action in actions {
                 requests.extend(self.request(action, waiting, &mut victims));
             }
-            if let Some((first, _)) = victims.first().cloned() {
+            if let Some((victim, _)) = victims.first().cloned() {
                 let message = planned_actions::preempting(&victims);
-                requests.push(Request::event(self.unit.key(), Some(first), EventReason::Preempting, message));
+                let first = requests.remove(first_of_run);
+                let first = first.then_event(self.unit.key(), Some(victim), EventReason::Preempting, message);
+                requests.insert(first_of_run, first);
             }
         }
         requests
@@ -213,8 +216,9 @@ impl Preemption<'_> {
             PlannedAction::Nominate { pod, node } => {
                 Request::of(self.unit, Action::Nominate { pod: target(pod)?, node: node.clone() })
             }
-            PlannedAction::Mark { pod, message } => {
-                let (preemptor, message) = (self.unit.to_string(), message.clone());
+            PlannedAction::Mark { pod, .. } => {
+                let message = planned_actions::message(&self.view.preemptor_shown_in(&pod.namespace, self.unit));
+                let preemptor = self.unit.to_string();
                 Request::of(self.unit, Action::Mark { pod: target(pod)?, preemptor, message, at: self.now })
             }
             PlannedAction::Unmark { pod } => {
@@ -223,14 +227,20 @@ impl Preemption<'_> {
             PlannedAction::Evict { pod: name, label, why } => {
                 let pod = target(name)?;
                 victims.push((ObjectKey::new(Kind::Pod, name.clone()), why.clone()));
-                let preempts = Some((self.unit.key(), planned_actions::preempted(self.unit, why)));
-                let (preemptor, message) = (self.unit.to_string(), planned_actions::message(self.unit));
-                let action = match label.clone() {
-                    Some(label) => Action::SoftEvict { pod, preemptor, message, label, at: self.now },
+                let shown = self.view.preemptor_shown_in(&name.namespace, self.unit);
+                let preempted = planned_actions::preempted(&shown, why);
+                let victim = ObjectKey::new(Kind::Pod, name.clone());
+                let (preemptor, message) = (self.unit.to_string(), planned_actions::message(&shown));
+                let action = match label {
+                    Some(_) => {
+                        let label = planned_actions::label_value(&message);
+                        Action::SoftEvict { pod, preemptor, message, label, at: self.now }
+                    }
                     None => Action::Evict { pod },
                 };
                 let unit = self.queue.get(self.unit).is_some().then(|| self.unit.clone());
-                Request { unit, preempts, ..Request::new(action) }
+                let evict = Request { unit, ..Request::new(action) };
+                evict.then_event(victim, shown.key(), EventReason::Preempted, preempted)
             }
             // The admission cycle evicts workloads.
             PlannedAction::EvictWorkload { .. } => return None,

@@ -93,6 +93,17 @@ impl Scheduler {
         self
     }
 
+    /// Sets whether victims in other namespaces show the name of their preemptor instead of its uid. By default only policy Koordinator's do.
+    pub fn naming_preemptors(mut self, names: bool) -> Self {
+        self.view.names_preemptors = names;
+        self
+    }
+
+    /// The uid of a unit's object.
+    pub fn uid(&self, unit: &UnitRef) -> Option<String> {
+        self.view.uid(unit)
+    }
+
     /// Enables a deliberate bug.
     #[cfg(feature = "deliberate-bugs")]
     pub fn with_bug(mut self, bug: Option<Bug>) -> Self {
@@ -301,9 +312,8 @@ impl Scheduler {
         for (pod, node) in placement {
             let about = ObjectKey::new(Kind::Pod, pod.clone());
             let Some(target) = self.view.target(&about) else { continue };
-            let message = bound(node);
-            self.send(Request::of(unit, Action::Bind { pod: target, node: node.clone() }), now);
-            self.emit_event(about, EventReason::Scheduled, message, now);
+            let bind = Request::of(unit, Action::Bind { pod: target, node: node.clone() });
+            self.send(bind.then_event(about, None, EventReason::Scheduled, bound(node)), now);
         }
     }
 

@@ -22,7 +22,7 @@ const MISMATCH: &str = "PodsNotMatchingPriority";
 /// Type of the condition of a PodGroup that asks for a preemption priority it may not use.
 const REFUSED_PRIORITY: &str = EventReason::PreemptionPriorityRefused.as_str();
 /// Reason of the condition of a pending pod or PodGroup.
-pub(crate) const UNSCHEDULABLE: &str = "Unschedulable";
+const UNSCHEDULABLE: &str = "Unschedulable";
 
 /// The PodGroups whose conditions may have to change, and the reasons that were reported on pods and PodGroups.
 #[derive(Default)]
@@ -79,7 +79,9 @@ impl StatusUpdates {
             let is_new = self.reported.is_new(&key, shown.map(|written| written.message), reason, message);
             let message = message.to_owned();
             let condition = ConditionUpdate { type_, holds: false, reason: UNSCHEDULABLE, message, since: now };
-            if is_new { write(key, condition, written.as_ref(), view) } else { None }
+            let event_key = key.clone();
+            let request = if is_new { write(key, condition, written.as_ref(), view) } else { None };
+            request.map(|request| request.then_event(event_key, None, EventReason::FailedScheduling, full.clone()))
         };
         let pending = view.members(unit).into_iter().filter(|name| view.pod(name).is_some_and(needs_place));
         let pods = pending.filter_map(|name| waiting(ObjectKey::new(Kind::Pod, name), SCHEDULED));
@@ -143,10 +145,10 @@ fn mismatch(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Option<Reque
 
 /// Reports whether the group is refused the preemption priority that it asks for (docs/rules/kubernetes-groups.md#g16); a refusal is also
 /// an event.
-fn refused_priority(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Vec<Request> {
+fn refused_priority(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Option<Request> {
     let refused = view.live.refused_priority(&key.name);
     if refused.is_none() && !holds(key, REFUSED_PRIORITY, view) {
-        return Vec::new();
+        return None;
     }
     let (holds, allowed) =
         (refused.is_some(), || ("Accepted", "the preemption priority of the group is allowed".to_owned()));
@@ -154,11 +156,14 @@ fn refused_priority(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Vec<
     let condition = ConditionUpdate { type_: REFUSED_PRIORITY, holds, reason, message: message.clone(), since: now };
     let written = written(key, REFUSED_PRIORITY, view);
     if written.as_ref().is_some_and(|written| written.has_reason_of(&condition) && written.message == message) {
-        return Vec::new();
+        return None;
     }
-    let Some(request) = write(key.clone(), condition, written.as_ref(), view) else { return Vec::new() };
-    let event = || Request::event(key.clone(), None, EventReason::PreemptionPriorityRefused, message.clone());
-    [request].into_iter().chain(holds.then(event)).collect()
+    let request = write(key.clone(), condition, written.as_ref(), view)?;
+    if holds {
+        Some(request.then_event(key.clone(), None, EventReason::PreemptionPriorityRefused, message))
+    } else {
+        Some(request)
+    }
 }
 
 /// The request that writes a condition, unless the object has a condition with the same status and reason. Such a condition has the same

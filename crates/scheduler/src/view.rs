@@ -9,6 +9,7 @@
 mod assumed;
 mod pod_state;
 mod room;
+mod shown;
 mod sync;
 mod versions;
 
@@ -50,6 +51,8 @@ pub(crate) struct ClusterView {
     pub sync: SyncState,
     /// Incremented by each change of the cluster.
     pub generation: u64,
+    /// Whether victims in other namespaces show the name of their preemptor.
+    pub names_preemptors: bool,
 }
 
 /// A change of a pod, reported by the API or assumed.
@@ -79,6 +82,7 @@ impl ClusterView {
             unconfirmed: BTreeSet::new(),
             sync: SyncState::new(),
             generation: 0,
+            names_preemptors: matches!(policy, Policy::Koordinator(_)),
         }
     }
 

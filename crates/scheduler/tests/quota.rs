@@ -191,6 +191,27 @@ fn joint_placement_admits_only_workloads_that_fit_on_nodes() {
 }
 
 #[test]
+fn an_evicted_workload_of_another_namespace_shows_the_uid_of_its_preemptor() {
+    let cluster = CLUSTER.replace(
+        "queueingStrategy: BestEffortFIFO",
+        "queueingStrategy: BestEffortFIFO\n  preemption: {withinClusterQueue: LowerPriority}",
+    );
+    for (namespace, shown) in [("default", "default/high"), ("other", "high")] {
+        let low = workload("low", "team", 0, 4, &admitted(4))
+            .replace("namespace: default", &format!("namespace: {namespace}"));
+        let text = format!("{cluster}{low}{}", workload("high", "team", 10, 4, "{}"));
+        let steps = steps(&mut synced(&text, PlacementMode::QuotaOnly), NOW);
+        let actions: Vec<Action> = steps.into_iter().flat_map(|step| step.actions).map(|(_, action)| action).collect();
+        let evicted = actions.iter().find_map(|action| match action {
+            Action::EvictWorkload { shown, .. } => Some(shown.as_str()),
+            _ => None,
+        });
+        assert_eq!(evicted, Some(shown), "{actions:?}");
+        assert!(!actions.iter().any(|action| matches!(action, Action::EmitEvent { .. })), "events follow the eviction");
+    }
+}
+
+#[test]
 fn pending_workloads_are_listed_by_queue_and_reason() {
     let waiting = [workload("large", "team", 1, 5, "{}"), workload("strange", "nowhere", 1, 1, "{}")].concat();
     let mut scheduler = synced(

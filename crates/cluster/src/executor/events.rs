@@ -54,10 +54,7 @@ impl Executor {
         related: Option<&ObjectReference>,
     ) -> Value {
         let note = if self.dry_run { format!("dry run: {message}") } else { message.to_owned() };
-        let type_ = match reason {
-            EventReason::Scheduled | EventReason::Preempting => "Normal",
-            _ => "Warning",
-        };
+        let type_ = if reason.is_warning() { "Warning" } else { "Normal" };
         let now = Timestamp::now();
         let name = format!("{}.{:x}", about.name.as_deref().unwrap_or_default(), now.as_nanosecond());
         json!({

@@ -136,3 +136,17 @@ async fn permissions_are_those_that_the_actions_need() {
     assert_eq!(sent.difference(&all).collect::<Vec<_>>(), [] as [&(&str, String, String); 0], "not permitted");
     assert_eq!(changes.difference(&sent).collect::<Vec<_>>(), [] as [&(&str, String, String); 0], "not needed");
 }
+
+#[tokio::test]
+async fn only_an_event_about_something_wrong_is_a_warning() {
+    let executor = executor_without_answers(1);
+    for (reason, type_) in [
+        (EventReason::Scheduled, "Normal"),
+        (EventReason::Preempted, "Normal"),
+        (EventReason::Admitted, "Normal"),
+        (EventReason::FailedScheduling, "Warning"),
+        (EventReason::Refused, "Warning"),
+    ] {
+        assert_eq!(executor.event(reason, "", &Default::default(), None)["type"], type_, "{reason:?}");
+    }
+}

@@ -110,7 +110,8 @@ impl Admission {
         let quota = conditions.into_iter().find(|condition| condition.type_ == "QuotaReserved");
         let shown = quota.filter(|condition| condition.status == "False").map(|condition| condition.message.as_str());
         let is_new = self.reported.is_new(&key, shown, reason, message);
-        is_new.then(|| Request::of(unit, Action::SetQuotaPending { workload, message: message.to_owned() }))
+        let pending = || Request::of(unit, Action::SetQuotaPending { workload, message: message.to_owned() });
+        is_new.then(|| pending().then_event(key, None, EventReason::FailedScheduling, message.to_owned()))
     }
 
     /// The workloads that must wait, each with the end of the wait: those that were preempted within the last [`STARVATION_SECONDS`] while their
@@ -162,7 +163,7 @@ impl Admission {
             HeadResult::Admit(admission) => {
                 let message = admitted(&admission.cluster_queue);
                 let admit = Request::of(unit, Action::Admit { workload: target, admission });
-                let requests = vec![admit, Request::event(key, None, EventReason::Admitted, message)];
+                let requests = vec![admit.then_event(key, None, EventReason::Admitted, message)];
                 (StepOutcome::Bind { placement: Vec::new() }, requests)
             }
             HeadResult::Preempt { victims, plan } => evict(unit, victims, &plan, view, queue),
@@ -251,12 +252,13 @@ fn evict(
         let Some(workload) = view.target(&key).filter(|_| view.assumed.all_succeeded(&key)) else {
             return unconfirmed(unit, queue);
         };
-        let action = Action::EvictWorkload { workload, preemptor: unit.key().name, reason };
-        requests.push(Request::of(unit, action));
-        let preempted = planned_actions::preempted(unit, &format!("{reason:?}"));
-        requests.push(Request::event(key.clone(), Some(unit.key()), EventReason::Preempted, preempted));
+        let (shown, preemptor) = (view.preemptor_shown_in(&victim.namespace, unit), unit.key().name);
+        let preempted = planned_actions::preempted(&shown, &format!("{reason:?}"));
+        let action = Action::EvictWorkload { workload, preemptor, shown: shown.without_kind(), reason };
         let preempting = planned_actions::preempting_workload(victim);
-        requests.push(Request::event(unit.key(), Some(key), EventReason::Preempting, preempting));
+        let evict = Request::of(unit, action);
+        let evict = evict.then_event(key.clone(), shown.key(), EventReason::Preempted, preempted);
+        requests.push(evict.then_event(unit.key(), Some(key), EventReason::Preempting, preempting));
     }
     wait_for_quota(unit, WaitReason::PREEMPTION_IN_PROGRESS, None, queue);
     (StepOutcome::Evict { placement: Vec::new(), victims }, requests)

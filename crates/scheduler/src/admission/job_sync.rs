@@ -196,7 +196,8 @@ mod tests {
         assert_eq!(next(&job, Some(&workload), true), None, "it runs");
 
         let preemptor = NamespacedName::new("default", "other");
-        let evict = Action::EvictWorkload { workload: target(), preemptor, reason: PreemptionReason::InClusterQueue };
+        let (shown, reason) = (preemptor.to_string(), PreemptionReason::InClusterQueue);
+        let evict = Action::EvictWorkload { workload: target(), preemptor, shown, reason };
         assert!(apply_to_workload(&evict, &mut workload, Timestamp(1)));
         let stats = workload.status.as_ref().and_then(|status| status.scheduling_stats.as_ref());
         assert_eq!(
@@ -224,8 +225,8 @@ mod tests {
         let admit = Action::Admit { workload: target(), admission: Box::default() };
         assert!(apply_to_workload(&admit, &mut workload, Timestamp(0)));
         let preemptor = NamespacedName::new("default", "other");
-        let evict =
-            Action::EvictWorkload { workload: target(), preemptor, reason: PreemptionReason::InCohortReclamation };
+        let (shown, reason) = (preemptor.to_string(), PreemptionReason::InCohortReclamation);
+        let evict = Action::EvictWorkload { workload: target(), preemptor, shown, reason };
         assert!(apply_to_workload(&evict, &mut workload, Timestamp(1)));
         assert_eq!(next(&job, Some(&workload), false), None);
     }

@@ -10,11 +10,10 @@ use reprieve_loader::Loaded;
 use reprieve_report::unit_ref::UnitRef;
 
 use super::Scheduler;
-use crate::action::{Action, ActionId, ConditionUpdate, EventReason};
+use crate::action::{Action, ActionId};
 use crate::action_log::Request;
 use crate::event::{ActionResult, Event};
 use crate::queue::WaitState;
-use crate::status::UNSCHEDULABLE;
 use crate::test_bugs::{Bug, FATAL};
 use crate::view::{RoomChange, is_evicted, preemptor_of};
 
@@ -201,15 +200,22 @@ impl Scheduler {
     }
 
     fn action_completed(&mut self, id: ActionId, result: ActionResult, now: Timestamp) {
-        let Some(request) = self.actions.finish(id) else { return };
+        let Some(mut request) = self.actions.finish(id) else { return };
+        let events = std::mem::take(&mut request.events);
+        let events = if matches!(result, ActionResult::Ok { .. }) { events } else { Vec::new() };
+        self.process_result(id, request, result, now);
+        for event in events {
+            self.send(Request::new(event), now);
+        }
+    }
+
+    fn process_result(&mut self, id: ActionId, request: Request, result: ActionResult, now: Timestamp) {
         let unit = request.unit.clone();
         let changed = request.action.changes().map(|(kind, target)| ObjectKey::new(kind, target.name.clone()));
         self.observing.clone_from(&changed);
         let failed = match (&request.action, changed) {
-            (Action::SetCondition { condition, .. }, Some(key)) => {
-                return self.condition_completed(id, &key, condition, &result, now);
-            }
-            (_, Some(key)) => self.change_completed(id, &key, request, result, now),
+            (Action::SetCondition { .. }, Some(key)) => return self.condition_completed(id, &key, &result),
+            (_, Some(key)) => self.change_completed(id, &key, request, result),
             (Action::CreateWorkload { workload }, None) => {
                 let forbidden = matches!(result, ActionResult::Forbidden(_));
                 if !forbidden {
@@ -227,38 +233,18 @@ impl Scheduler {
         self.finished(&unit, id, failed, now);
     }
 
-    /// Processes the result of writing a condition. A forbidden condition stays assumed, so that it is not written again. The reason why an
-    /// object waits is also an event.
-    fn condition_completed(
-        &mut self,
-        id: ActionId,
-        key: &ObjectKey,
-        condition: &ConditionUpdate,
-        result: &ActionResult,
-        now: Timestamp,
-    ) {
+    /// Processes the result of writing a condition. A forbidden condition stays assumed, so that it is not written again.
+    fn condition_completed(&mut self, id: ActionId, key: &ObjectKey, result: &ActionResult) {
         match result {
-            ActionResult::Ok { version } => {
-                self.view.succeeded(id, key, *version);
-                if condition.reason == UNSCHEDULABLE {
-                    self.emit_event(key.clone(), EventReason::FailedScheduling, condition.message.clone(), now);
-                }
-            }
+            ActionResult::Ok { version } => self.view.succeeded(id, key, *version),
             ActionResult::Forbidden(_) => {}
             _ => self.view.assumed.failed(id, key),
         }
     }
 
     /// Processes the result of an action that changes an object. Returns whether the unit must back off.
-    fn change_completed(
-        &mut self,
-        id: ActionId,
-        key: &ObjectKey,
-        request: Request,
-        mut result: ActionResult,
-        now: Timestamp,
-    ) -> bool {
-        let Request { action, unit, preempts, .. } = request;
+    fn change_completed(&mut self, id: ActionId, key: &ObjectKey, request: Request, mut result: ActionResult) -> bool {
+        let Request { action, unit, .. } = request;
         if self.bugs.has(Bug::TrustedTimeout)
             && matches!((&action, &result), (Action::Evict { .. }, ActionResult::Unknown))
         {
@@ -269,11 +255,6 @@ impl Scheduler {
             ActionResult::Ok { version } => {
                 self.view.succeeded(id, key, version);
                 self.update_changed(key);
-                if let Some((preemptor, why)) = preempts {
-                    self.send(Request::event(key.clone(), Some(preemptor), EventReason::Preempted, why), now);
-                } else if let Action::SetQuotaPending { message, .. } = &action {
-                    self.emit_event(key.clone(), EventReason::FailedScheduling, message.clone(), now);
-                }
             }
             ActionResult::Forbidden(_) => {
                 self.view.assumed.failed(id, key);
@@ -329,7 +310,7 @@ impl Scheduler {
     fn reread(&mut self, key: ObjectKey, confirms: Option<ActionId>, unit: Option<UnitRef>) {
         let busy = unit.clone().filter(|unit| self.queue.is_busy(unit));
         let action = Action::GetObject { key: key.clone() };
-        let id = self.actions.send(Request { action, unit, confirms, preempts: None });
+        let id = self.actions.send(Request { action, unit, events: Vec::new(), confirms });
         if let Some(unit) = busy {
             self.queue.add_action(&unit, id);
         }

@@ -41,7 +41,7 @@ impl Scheduler {
         let jobs = self.queue.ready().filter(|unit| matches!(unit, UnitRef::BatchJob(_)));
         for unit in jobs.cloned().collect::<Vec<_>>() {
             match self.admission.next_for(&unit, &self.view) {
-                Some(requests) => self.send_all(requests, now),
+                Some(request) => self.send(request, now),
                 None => {
                     self.queue.remove(&unit);
                 }

@@ -67,6 +67,7 @@ fn a_gang_is_not_decided_while_the_outcome_of_a_binding_is_unknown() {
     life.change("two", |pod| pod.node_name = Some("node".to_owned()));
     let version = life.version;
     life.complete(*bind, ActionResult::Ok { version });
+    life.collect_events();
     let step = life.step();
     assert!(matches!(&step.outcome, StepOutcome::Bind { placement } if placement.len() == 1), "{:?}", step.outcome);
 }

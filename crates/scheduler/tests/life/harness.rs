@@ -72,8 +72,8 @@ pub struct Life {
     pub now: Timestamp,
     /// The events `FailedScheduling`: the object, and the code of the reason.
     pub failed: Vec<String>,
-    /// The other actions that followed the write of a condition.
-    pub followed: Vec<Action>,
+    /// The events, and other actions, that followed the successful actions of [`Self::succeed`].
+    pub events: Vec<Action>,
 }
 
 impl Life {
@@ -84,7 +84,7 @@ impl Life {
     pub fn of(scheduler: Scheduler, objects: Vec<Object>) -> Self {
         let now = Timestamp(1_767_229_200_000_000);
         let mut life =
-            Self { scheduler, objects: BTreeMap::new(), version: 0, now, failed: Vec::new(), followed: Vec::new() };
+            Self { scheduler, objects: BTreeMap::new(), version: 0, now, failed: Vec::new(), events: Vec::new() };
         for object in objects {
             life.store(object);
         }
@@ -151,26 +151,25 @@ impl Life {
             assert!(apply(action, &mut object, self.now), "{action:?}");
             let object = self.store(object);
             self.scheduler.observe(Event::Upserted(object), self.now);
-            match action {
-                Action::SetCondition { .. } => self.condition_written(*id),
-                _ => self.complete(*id, ActionResult::Ok { version: self.version }),
-            }
+            self.complete(*id, ActionResult::Ok { version: self.version });
+            self.collect_events();
         }
     }
 
-    /// Lets the write of a condition succeed, and collects the events that follow.
-    fn condition_written(&mut self, id: ActionId) {
-        self.complete(id, ActionResult::Ok { version: self.version });
-        let actions = self.scheduler.take_housekeeping().map(|step| step.actions).unwrap_or_default();
-        let is_failed =
-            |action: &Action| matches!(action, Action::EmitEvent { reason: EventReason::FailedScheduling, .. });
-        self.followed.extend(actions.iter().map(|(_, action)| action.clone()).filter(|action| !is_failed(action)));
-        self.failed.extend(actions.iter().filter_map(|(_, action)| match action {
-            Action::EmitEvent { about, reason: EventReason::FailedScheduling, message, .. } => {
-                Some(format!("{} {}", about.name.name, message.split(':').next().unwrap_or_default()))
+    /// Collects the events that follow the last successful action.
+    pub fn collect_events(&mut self) {
+        for (_, action) in self.scheduler.take_housekeeping().map(|step| step.actions).unwrap_or_default() {
+            if let Action::EmitEvent { about, reason: EventReason::FailedScheduling, message, .. } = &action {
+                let code = message.split(':').next().unwrap_or_default();
+                self.failed.push(format!("{} {code}", about.name.name));
             }
-            _ => None,
-        }));
+            self.events.push(action);
+        }
+    }
+
+    /// The events since the last call that have a related object: both names, and the message.
+    pub fn take_event_texts(&mut self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.events).iter().filter_map(event_text).collect()
     }
 
     pub fn delete(&mut self, name: &str) {
@@ -198,13 +197,16 @@ pub fn evicted(step: &Step) -> Vec<&str> {
 
 /// The events of a step that have a related object: both names, and the message.
 pub fn event_texts(step: &Step) -> Vec<(String, String)> {
-    let events = step.actions.iter().filter_map(|(_, action)| match action {
+    step.actions.iter().filter_map(|(_, action)| event_text(action)).collect()
+}
+
+fn event_text(action: &Action) -> Option<(String, String)> {
+    match action {
         Action::EmitEvent { about, related: Some(related), message, .. } => {
             Some((format!("{} {}", about.name.name, related.name.name), message.clone()))
         }
         _ => None,
-    });
-    events.collect()
+    }
 }
 
 /// The conditions that a step writes: object, type, status, reason, and the code of the message.

@@ -16,7 +16,7 @@ use reprieve_report::decision::ActionReport;
 use reprieve_report::planned_actions::workload_preempted;
 use reprieve_report::report::decide_and_report;
 use reprieve_scheduler::Scheduler;
-use reprieve_scheduler::action::{Action, SOFT_EVICTED, SOFT_EVICTION, VICTIM};
+use reprieve_scheduler::action::{Action, EventReason, SOFT_EVICTED, SOFT_EVICTION, VICTIM};
 use serde_json::json;
 
 use crate::harness::*;
@@ -157,11 +157,12 @@ fn done(action: &Action) -> Option<String> {
         Action::Unmark { pod } => format!("Unmark {}: ", pod.name),
         Action::Evict { pod } => format!("Delete {}: ", pod.name),
         Action::SoftEvict { pod, label, .. } => format!("Label {}: {SOFT_EVICTION}: {label}", pod.name),
+        Action::EmitEvent { reason: EventReason::FailedScheduling, .. } => return None,
         Action::EmitEvent { about, reason, message, .. } => {
             format!("Event {}: {}: {message}", about.name, reason.as_str())
         }
-        Action::EvictWorkload { workload, preemptor, reason } => {
-            format!("Requeue {}: {}", workload.name, workload_preempted(preemptor, *reason))
+        Action::EvictWorkload { workload, shown, reason, .. } => {
+            format!("Requeue {}: {}", workload.name, workload_preempted(shown, *reason))
         }
         Action::Admit { workload, admission } => format!("Admit {}: {}", workload.name, admission.cluster_queue),
         Action::StartJob { job, .. } => format!("Start {}: ", job.name),
@@ -194,7 +195,7 @@ fn planned_and_done(policy: Policy, objects: Vec<Object>) -> (Vec<String>, Vec<S
     while let Some(step) = life.scheduler.step(life.now) {
         done_by_run.extend(step.actions.iter().filter_map(|(_, action)| done(action)));
         life.succeed(&step);
-        done_by_run.extend(life.followed.drain(..).filter_map(|action| done(&action)));
+        done_by_run.extend(std::mem::take(&mut life.events).iter().filter_map(done));
         assert!(done_by_run.len() < 100, "it does not come to an end: {done_by_run:#?}");
     }
     planned.sort();

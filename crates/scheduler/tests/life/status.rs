@@ -11,7 +11,8 @@ use reprieve_scheduler::{Scheduler, Step, StepOutcome, WaitReason};
 
 use crate::harness::*;
 
-/// Each evicted victim has an event that names the preemptor, and the preemptor has one event that names all victims.
+/// Each evicted victim has an event that names the preemptor, and the preemptor has one event that names all victims. Nothing is reported
+/// before it has happened.
 #[test]
 fn preemptor_and_victims_have_events() {
     let lows = (0..4).map(|index| pod(&format!("low-{index}"), 0, 1, Some("node")));
@@ -28,16 +29,61 @@ fn preemptor_and_victims_have_events() {
         })
         .collect();
     let [first, second, third] = evictions.as_slice() else { panic!("three evictions: {evictions:?}") };
-    let events = event_texts(&step);
-    assert_eq!(events.len(), 1, "{events:?}");
-    assert_eq!(events[0].0, format!("high {}", first.1));
-    assert_eq!(events[0].1.matches(": priority 0 is below 10").count(), 3, "{events:?}");
+    assert_eq!(event_texts(&step), [], "nothing has happened yet");
     life.complete(first.0, ActionResult::Ok { version: 90 });
     life.complete(second.0, ActionResult::Conflict);
     life.complete(third.0, ActionResult::Ok { version: 91 });
+    let mut events = event_texts(&life.step());
+    let (about, preempting) = events.remove(1);
+    assert_eq!(about, format!("high {}", first.1));
+    assert_eq!(preempting.matches(": priority 0 is below 10").count(), 3, "{preempting}");
     let why = "preempted for Pod default/high: priority 0 is below 10";
     let preempted = [first, third].map(|(_, name)| (format!("{name} high"), why.to_owned()));
-    assert_eq!(event_texts(&life.step()), preempted, "a failed eviction has no event");
+    assert_eq!(events, preempted, "a failed eviction has no event");
+}
+
+/// A bound pod has an event only once it is bound.
+#[test]
+fn a_failed_binding_has_no_event() {
+    for (result, events) in [(ActionResult::Ok { version: 90 }, 1), (ActionResult::Conflict, 0)] {
+        let mut life = Life::new(with(vec![pod("a", 0, 4, None)]));
+        let step = life.step();
+        assert!(!step.actions.iter().any(|(_, action)| is_scheduled(action)));
+        let bind = step.actions.iter().find(|(_, action)| matches!(action, Action::Bind { .. })).expect("a binding");
+        life.complete(bind.0, result);
+        assert_eq!(life.step().actions.iter().filter(|(_, action)| is_scheduled(action)).count(), events);
+    }
+}
+
+fn is_scheduled(action: &Action) -> bool {
+    matches!(action, Action::EmitEvent { reason: EventReason::Scheduled, .. })
+}
+
+/// What another namespace's tenant runs is not shown by its name, unless the operator wants that.
+#[test]
+fn a_victim_in_another_namespace_shows_the_uid_of_its_preemptor() {
+    for (named, shown, related) in [(false, "Pod high", None), (true, "Pod default/high", Some(key("high")))] {
+        let mut low = pod("low", 0, 3, Some("node"));
+        low.metadata_mut().namespace = Some("other".to_owned());
+        let mut life = Life::of(fresh().naming_preemptors(named), with(vec![low, pod("high", 10, 3, None)]));
+        let step = life.step();
+        let message = step.actions.iter().find_map(|(_, action)| match action {
+            Action::Mark { message, .. } => Some(message.clone()),
+            _ => None,
+        });
+        assert_eq!(message, Some(format!("preempted for {shown}")));
+        life.succeed(&step);
+        let step = life.step();
+        life.succeed(&step);
+        let event = life.events.iter().find_map(|action| match action {
+            Action::EmitEvent { reason: EventReason::Preempted, related, message, .. } => {
+                Some((related, message.as_str()))
+            }
+            _ => None,
+        });
+        let text = format!("preempted for {shown}: priority 0 is below 10");
+        assert_eq!(event, Some((&related, text.as_str())));
+    }
 }
 
 #[test]
@@ -168,22 +214,22 @@ spec: {schedulingPolicy: {gang: {minCount: 1}}}
     let limit = Kubernetes { max_preemption_priority_excess: 50, ..Kubernetes::default() };
     let mut life = Life::of(Scheduler::new("reprieve", Policy::Kubernetes(limit)), with(objects));
 
-    let mut step = life.step();
-    let refused = |step: &Step| {
+    // The condition of a step, and whether an event follows it.
+    let refused = |life: &mut Life, step: &Step| {
         let condition = conditions(step).into_iter().find(|condition| condition.contains("PreemptionPriorityRefused"));
-        let has_event = step.actions.iter().any(|(_, action)| {
+        life.succeed(step);
+        let has_event = std::mem::take(&mut life.events).iter().any(|action| {
             matches!(action, Action::EmitEvent { reason: EventReason::PreemptionPriorityRefused, about, .. } if about.kind == Kind::PodGroup)
         });
         (condition.unwrap_or_default(), has_event)
     };
+    let step = life.step();
     let too_far = "its preemption priority 51 is more than 50 above its scheduling priority 0, which is not allowed; the latter is used";
     let condition = format!("gang PreemptionPriorityRefused=true TooFarAboveSchedulingPriority {too_far}");
-    assert_eq!(refused(&step), (condition, true));
-    life.succeed(&step);
+    assert_eq!(refused(&mut life, &step), (condition, true));
     life.change("one", |pod| pod.metadata.labels.get_or_insert_default().extend([("a".to_owned(), "b".to_owned())]));
     while let Some(next) = life.scheduler.step(life.now) {
-        assert_eq!(refused(&next), (String::new(), false), "the condition is written once");
-        life.succeed(&next);
+        assert_eq!(refused(&mut life, &next), (String::new(), false), "the condition is written once");
     }
     for (value, part, has_event) in [
         (-1, "=true BelowSchedulingPriority its preemption priority -1 is below its scheduling priority 0", true),
@@ -192,11 +238,10 @@ spec: {schedulingPolicy: {gang: {minCount: 1}}}
     ] {
         let changed = life.store(class(value));
         life.scheduler.observe(Event::Upserted(changed), life.now);
-        step = life.step();
-        let (condition, event) = refused(&step);
+        let step = life.step();
+        let (condition, event) = refused(&mut life, &step);
         assert!(condition.contains(part), "{condition}");
         assert_eq!(event, has_event, "{condition}");
-        life.succeed(&step);
     }
 }
 
