@@ -92,7 +92,7 @@ pub struct Pod {
     pub toleration: Option<Toleration>,
     /// Whether its namespace is protected.
     pub protected: bool,
-    /// Whether a part of the bound pod cannot be read, so that the laws cannot judge it.
+    /// Whether a part of the bound pod cannot be read.
     pub set_aside: bool,
     /// Whether its priority class opted out of preemption.
     pub opted_out: bool,
@@ -561,8 +561,7 @@ fn importance(units: &[Unit], id: UnitId) -> impl Ord + use<> {
     (Reverse(unit.priority), Reverse(unit.grouped), Reverse(unit.pods.len()), unit.start, unit.rank)
 }
 
-/// Returns one unit for each group that is preempted as a whole, for each other bound pod, and for each admitted workload; the unit of each
-/// pod; and the unit of each group.
+/// Returns the units: whole groups, other bound pods and admitted workloads; the unit of each pod; and the unit of each group.
 fn units_of(cluster: &Cluster) -> (Vec<Unit>, Vec<Option<UnitId>>, Vec<Option<UnitId>>) {
     let mut single: Vec<Vec<PodId>> = Vec::new();
     let mut unit_of = vec![None; cluster.pods.len()];

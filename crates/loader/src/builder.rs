@@ -33,6 +33,7 @@ use reprieve_api::{
 };
 
 /// The objects to which pods refer, and the ids given so far.
+// Fields: one for each kind of object to which a pod refers, and the ids.
 pub struct SnapshotBuilder {
     pub classes: Classes,
     pub interners: Interners,

@@ -145,6 +145,11 @@ impl SnapshotCache {
         self.stale = true;
     }
 
+    /// Removes an object of which only the identity is known.
+    pub fn remove_unreadable(&mut self, object: &ObjectKey) {
+        self.stale |= self.unreadable.remove(object).is_some();
+    }
+
     /// Replaces the tables by empty ones until the next refresh, because a panic has left them in an unknown state.
     pub fn discard_tables(&mut self) {
         self.tables = Tables::new(build_for(&ObjectSet::default(), &self.policy, self.scheduler_name.as_deref()));

@@ -36,6 +36,7 @@ pub mod quarantine;
 mod queue_source;
 pub mod queue_spec;
 mod quota;
+mod reader;
 pub mod requests;
 pub mod schedulers;
 mod shape;

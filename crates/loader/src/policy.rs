@@ -8,10 +8,11 @@ use reprieve_engine::policy::kueue::{FairSharing, Kueue, PlacementMode, Strategy
 use reprieve_engine::{Decision, Outcome, Policy, Timestamp, decide, decide_and_explain};
 use serde_json::Value;
 
+pub use crate::reader::reader;
 use crate::time::parse_time;
 use crate::{Loaded, quarantine, timestamp};
 use reprieve_api::decode::decode;
-use reprieve_api::{InputError, Kind, NamespacedName, ObjectKey, PreemptorRef, Profile, Reader, TestSpec};
+use reprieve_api::{InputError, Kind, NamespacedName, ObjectKey, PreemptorRef, Profile, TestSpec};
 
 /// The time of a PreemptionTest without `spec.now`.
 pub const DEFAULT_NOW: &str = "2026-01-01T01:00:00Z";
@@ -28,8 +29,11 @@ pub struct Question {
 }
 
 impl Question {
-    /// Reads the question of a PreemptionTest.
+    /// Reads the question of a PreemptionTest. A problem of the preemptor, or of an object on which it depends, is an error.
     pub fn new(spec: &TestSpec, loaded: &Loaded) -> Result<Self, InputError> {
+        if let Some(problem) = problem_of(&spec.preemptor, &spec.profile.policy, loaded) {
+            return Err(problem.clone());
+        }
         let now = parse_time(spec.now.as_deref().unwrap_or(DEFAULT_NOW)).map_err(|error| error.field("spec.now"))?;
         Ok(Self {
             policy: policy(&spec.profile)?,
@@ -78,16 +82,6 @@ pub fn policy_of_profile(profile: &Profile) -> Result<Policy, InputError> {
                 format!("{:?} is not a policy; write Kubernetes, YuniKorn, Kueue or Koordinator", profile.policy);
             Err(InputError::new(problem).field("policy"))
         }
-    }
-}
-
-/// Returns the policy as a reader in the table of kinds.
-pub fn reader(policy: &Policy) -> Reader {
-    match policy {
-        Policy::Kubernetes(_) => Reader::Kubernetes,
-        Policy::YuniKorn => Reader::YuniKorn,
-        Policy::Kueue(_) => Reader::Kueue,
-        Policy::Koordinator(_) => Reader::Koordinator,
     }
 }
 
@@ -224,9 +218,6 @@ pub fn preemptor(reference: &PreemptorRef, policy: &str, loaded: &Loaded) -> Res
     let name = reference.full_name();
     let error = |problem: String| Err(InputError::new(problem).field("preemptor"));
     let is = |name: &str| policy.eq_ignore_ascii_case(name);
-    if let Some(problem) = problem_of(reference, policy, loaded) {
-        return Err(problem.clone());
-    }
     match reference.kind.as_str() {
         "Workload" if is("Kueue") => {
             let Some(id) = loaded.names.workload_id(&name) else {

@@ -11,7 +11,7 @@ use reprieve_api::source::KindRef;
 use reprieve_api::{InputError, NamespacedName, ObjectKey, ObjectRef, ObjectSet, ProblemCode, Reader, Source, Sourced};
 use reprieve_engine::Policy;
 
-use crate::policy::reader;
+use crate::reader::reader;
 
 /// An object that is set aside, wholly or in part.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -132,7 +132,10 @@ impl Scheduler {
         self.status.forget(key);
         self.admission.forget(key);
         match key.kind {
-            Kind::Pod => self.update_view(&key.name),
+            Kind::Pod => {
+                self.update_view(&key.name);
+                self.view.live.remove_unreadable(key);
+            }
             Kind::KueueWorkload | Kind::Job => self.update_workload_or_job(key),
             _ => {
                 self.view.live.remove(key);
@@ -149,7 +152,7 @@ impl Scheduler {
         }
     }
 
-    fn cluster_changed(&mut self) {
+    pub(super) fn cluster_changed(&mut self) {
         self.view.generation += 1;
         self.queue.requeue_all();
     }

@@ -30,7 +30,7 @@ impl Scheduler {
         counts
     }
 
-    /// Emits an event for each new problem.
+    /// Emits an event for each new problem, and makes all units ready if a problem has ended.
     pub(super) fn report_problems(&mut self, now: Timestamp) {
         let version = self.view.live.quarantine_version();
         if self.problems.version == version {
@@ -40,8 +40,14 @@ impl Scheduler {
         let texts: BTreeSet<(ObjectKey, String)> = self.view.live.quarantined().iter().map(text).collect();
         let has_event = |entry: &&Quarantined| !self.view.has_condition(&entry.object) && is_own_problem(entry);
         let with_event = self.view.live.quarantined().iter().filter(has_event).map(text);
+        // The end of a problem of a pod may free its node, which no change of the pod itself shows.
+        let has_ended = |(object, _): &&(ObjectKey, String)| object.kind == Kind::Pod;
+        let room_may_be_free = self.problems.texts.difference(&texts).any(|problem| has_ended(&problem));
         let new: Vec<_> = with_event.filter(|problem| !self.problems.texts.contains(problem)).collect();
         self.problems.texts = texts;
+        if room_may_be_free {
+            self.cluster_changed();
+        }
         for (object, text) in new {
             self.emit_event(object, EventReason::Refused, format!("{text}; the object is set aside"), now);
         }
