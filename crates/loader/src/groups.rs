@@ -9,8 +9,9 @@ use reprieve_engine::snapshot::{DisruptionMode, Group};
 use crate::preemption_priority::{InvalidPreemptionPriority, preemption_priority};
 use crate::quarantine::Quarantine;
 use crate::unsupported::field_of_group;
+use crate::untrusted::Untrusted;
 use crate::{Classes, Interner, by_name};
-use reprieve_api::workload::{PreemptionMode, Workload, WorkloadGroup};
+use reprieve_api::workload::{PreemptionMode, Workload, WorkloadGroup, WorkloadSpec};
 use reprieve_api::{
     InputError, Kind, NamespacedName, ObjectKey, ObjectRef, ObjectSet, Source, Sourced, group_of, member_group,
 };
@@ -111,8 +112,12 @@ pub(crate) fn refused_priority(object: &PodGroup, classes: &Classes) -> Option<I
     preemption_priority(preemption_class(object), namespace, priority, classes).err()
 }
 
-fn preemption_class(object: &PodGroup) -> Option<&str> {
-    object.metadata.annotations.as_ref()?.get(PREEMPTION_PRIORITY_CLASS).map(String::as_str)
+fn preemption_class(object: &PodGroup) -> Option<Untrusted<&str>> {
+    object.metadata.annotations.as_ref()?.get(PREEMPTION_PRIORITY_CLASS).map(|class| Untrusted::new(class.as_str()))
+}
+
+fn preemption_class_of_workload(spec: &WorkloadSpec) -> Option<Untrusted<&str>> {
+    spec.preemption_priority_class_name.as_deref().map(Untrusted::new)
 }
 
 /// Returns the group itself and each replica of it that a pod names.
@@ -143,8 +148,7 @@ impl GroupReader<'_> {
         let class = spec.priority_class_name.as_deref();
         let class = class.or_else(|| workload_spec?.priority_class_name.as_deref());
         let gang = spec.scheduling_policy.gang.as_ref();
-        let preemption_class =
-            preemption_class(object).or_else(|| workload_spec?.preemption_priority_class_name.as_deref());
+        let preemption_class = preemption_class(object).or_else(|| preemption_class_of_workload(workload_spec?));
         let whole = match &spec.disruption_mode {
             Some(mode) => mode.all.is_some(),
             None => workload.is_some_and(|(_, part)| evicts_whole(part)),
@@ -168,7 +172,7 @@ impl GroupReader<'_> {
         let group = self.group(GroupFields {
             priority: None,
             class: workload.spec.priority_class_name.as_deref(),
-            preemption_class: workload.spec.preemption_priority_class_name.as_deref(),
+            preemption_class: preemption_class_of_workload(&workload.spec),
             preemption_policy: None,
             min_count: part.policy.gang.as_ref().map_or(1, |gang| gang.min_count),
             evicts_whole: evicts_whole(part),
@@ -207,7 +211,7 @@ impl GroupReader<'_> {
 struct GroupFields<'a> {
     priority: Option<i32>,
     class: Option<&'a str>,
-    preemption_class: Option<&'a str>,
+    preemption_class: Option<Untrusted<&'a str>>,
     preemption_policy: Option<&'a str>,
     min_count: i32,
     evicts_whole: bool,

@@ -44,6 +44,7 @@ pub mod submit;
 mod sums;
 pub mod time;
 pub mod unsupported;
+mod untrusted;
 mod workload_classes;
 mod yunikorn;
 

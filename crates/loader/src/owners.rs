@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, OwnerReference};
 
 use crate::namespace_selector::selects;
+use crate::untrusted::Untrusted;
 use reprieve_api::{NamespacedName, ObjectSet, Pod};
 
 /// The owners that pods may have.
@@ -33,14 +34,15 @@ impl Owners {
     pub fn is_of_daemon_set(&self, pod: &Pod) -> bool {
         let namespace = NamespacedName::from_meta(&pod.metadata).namespace;
         let labels = pod.metadata.labels.clone().unwrap_or_default();
-        let mut references = pod.metadata.owner_references.iter().flatten().filter(|owner| owner.kind == "DaemonSet");
-        references.any(|owner| match self {
+        let selects_pod = |owner: &OwnerReference| match self {
             Self::AsStated => true,
             Self::DaemonSets(all) => {
                 let selector = all.get(&(namespace.clone(), owner.uid.clone()));
                 selector.is_some_and(|selector| !owner.uid.is_empty() && selects(selector, &labels))
             }
-        })
+        };
+        let mut references = pod.metadata.owner_references.iter().flatten().map(Untrusted::new);
+        references.any(|owner| owner.check(|owner| owner.kind == "DaemonSet" && selects_pod(owner)))
     }
 
     /// Returns a warning if the owner of a pod is taken as stated.

@@ -8,6 +8,7 @@ use std::fmt;
 use reprieve_engine::Priority;
 
 use crate::Classes;
+use crate::untrusted::Untrusted;
 
 /// Why a preemption priority is refused. The scheduling priority is used instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,13 +42,21 @@ pub enum InvalidPreemptionPriority {
 }
 
 /// Returns the preemption priority of a group in this namespace that names this preemption priority class.
-pub fn preemption_priority(
-    class: Option<&str>,
+pub(crate) fn preemption_priority(
+    class: Option<Untrusted<&str>>,
     namespace: &str,
     scheduling: Priority,
     classes: &Classes,
 ) -> Result<Priority, InvalidPreemptionPriority> {
-    let Some(class) = class else { return Ok(scheduling) };
+    class.map_or(Ok(scheduling), |class| class.check(|class| allowed_priority(class, namespace, scheduling, classes)))
+}
+
+fn allowed_priority(
+    class: &str,
+    namespace: &str,
+    scheduling: Priority,
+    classes: &Classes,
+) -> Result<Priority, InvalidPreemptionPriority> {
     let Some(preemption) = classes.value(class) else {
         return Err(InvalidPreemptionPriority::Undefined { class: class.to_owned() });
     };
