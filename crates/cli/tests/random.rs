@@ -41,8 +41,7 @@ fn everything() {
 fn every_decision_is_accepted(options: &Options) {
     let mut problems = Vec::new();
     for seed in 0..SEEDS {
-        let found =
-            findings(&cluster(seed, options).to_json()).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let found = findings(&cluster(seed, options).to_json()).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         problems.extend(found.into_iter().map(|finding| format!("seed {seed}: {finding}")));
     }
     assert!(problems.is_empty(), "{} findings, the first of which are\n{}", problems.len(), first_of(&problems));
