@@ -14,7 +14,7 @@ use crate::kinds::{Scope, kind_table};
 use crate::membership::name_group_of;
 use crate::object_set::Unreadable;
 use crate::test_file::PreemptionTest;
-use crate::tree::{Counter, NodeSeed};
+use crate::tree::{Counter, ValueSeed};
 use crate::volumes::Volumes;
 use crate::{InputError, Kind, NamespacedName, ObjectKey, ObjectRef, ObjectSet, ProblemCode, Source, Sourced};
 
@@ -308,7 +308,7 @@ impl<'de> Visitor<'de> for &mut DocumentVisitor<'_, '_> {
             if key == "items" {
                 map.next_value_seed(ItemsVisitor(self))?;
             } else {
-                fields.insert(key, map.next_value_seed(NodeSeed(self.counter))?);
+                fields.insert(key, map.next_value_seed(ValueSeed(self.counter))?);
             }
         }
         Ok(Value::Object(fields))
@@ -338,7 +338,7 @@ impl<'de> Visitor<'de> for ItemsVisitor<'_, '_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         let tree = self.0;
-        while let Some(value) = items.next_element_seed(NodeSeed(tree.counter))? {
+        while let Some(value) = items.next_element_seed(ValueSeed(tree.counter))? {
             tree.items += 1;
             if tree.counter.needs_second_pass() {
                 continue;

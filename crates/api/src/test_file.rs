@@ -114,7 +114,7 @@ pub struct Expectation {
     pub any_of: Option<Vec<Vec<VictimRef>>>,
     /// The node of each pod; other pods are not checked.
     pub nominated: Option<BTreeMap<String, String>>,
-    /// The victims on each feasible node; a node that is not listed must be infeasible.
+    /// For a pod as the preemptor: the victims of the plan of each node; a node that is not listed must have no plan.
     pub candidates: Option<BTreeMap<String, Vec<String>>>,
 }
 
@@ -140,6 +140,6 @@ pub struct VictimRef {
     pub pod: Option<String>,
     /// `namespace/name` of a workload.
     pub workload: Option<String>,
-    /// The reason of the preemption.
+    /// Under policy Kueue, the reason of the preemption, for example `InClusterQueue`; not checked if an expectation has none.
     pub reason: Option<String>,
 }

@@ -1,9 +1,9 @@
 //! Parses YAML or JSON into a tree of values in which names are text, as in kubectl.
 //!
-//! The YAML parser guesses the type of a scalar without quotes. Its settings leave `y`, `n`, `on`, `off`, `yes` and `no` as text; for fields
-//! that expect a boolean, [`crate::decode`] converts these words. A name such as `12e4567` looks like a number that is too large: kubectl
-//! reads it as text, but the parser returns infinity without the text. The first pass notes the position of such a scalar, and of a number
-//! larger than any field has (`8180246350127e25`), and a second pass reads it as text.
+//! The YAML parser guesses the type of a scalar without quotes. Its settings leave `y`, `n`, `on`, `off`, `yes` and `no` as text; for
+//! fields that expect a boolean, [`crate::decode`] converts these words. A name such as `12e4567` looks like a number that is too large:
+//! kubectl reads it as text, but the parser returns infinity without the text. The first pass notes the position of such a scalar, and of a
+//! number larger than any field has (`8180246350127e25`), and a second pass reads it as text.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -20,9 +20,9 @@ pub(crate) struct Counter {
     /// Whether the parser guesses which scalars are numbers, as that of YAML does.
     guesses: bool,
     next: Cell<usize>,
-    /// The values to read as text, in ascending order.
+    /// The values to read as text, by number, in ascending order.
     as_text: Vec<usize>,
-    /// The values that are infinite or too large, in ascending order.
+    /// The values that are infinite or at least [`MAX_NUMBER`], by number, in ascending order.
     infinite: RefCell<Vec<usize>>,
 }
 
@@ -45,27 +45,27 @@ impl Counter {
 
 /// Parses one value.
 #[derive(Clone, Copy)]
-pub(crate) struct NodeSeed<'c>(pub &'c Counter);
+pub(crate) struct ValueSeed<'c>(pub &'c Counter);
 
-impl<'de> DeserializeSeed<'de> for NodeSeed<'_> {
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         let number = self.0.next.get();
         self.0.next.set(number + 1);
         match self.0.as_text.binary_search(&number) {
-            Ok(_) => deserializer.deserialize_string(NodeVisitor { counter: self.0, number }),
-            Err(_) => deserializer.deserialize_any(NodeVisitor { counter: self.0, number }),
+            Ok(_) => deserializer.deserialize_string(ValueVisitor { counter: self.0, number }),
+            Err(_) => deserializer.deserialize_any(ValueVisitor { counter: self.0, number }),
         }
     }
 }
 
-struct NodeVisitor<'c> {
+struct ValueVisitor<'c> {
     counter: &'c Counter,
     number: usize,
 }
 
-impl<'de> Visitor<'de> for NodeVisitor<'_> {
+impl<'de> Visitor<'de> for ValueVisitor<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -114,7 +114,7 @@ impl<'de> Visitor<'de> for NodeVisitor<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
-        while let Some(value) = items.next_element_seed(NodeSeed(self.counter))? {
+        while let Some(value) = items.next_element_seed(ValueSeed(self.counter))? {
             values.push(value);
         }
         Ok(Value::Array(values))
@@ -123,7 +123,7 @@ impl<'de> Visitor<'de> for NodeVisitor<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
         let mut values = Map::new();
         while let Some(key) = fields.next_key::<String>()? {
-            values.insert(key, fields.next_value_seed(NodeSeed(self.counter))?);
+            values.insert(key, fields.next_value_seed(ValueSeed(self.counter))?);
         }
         Ok(Value::Object(values))
     }

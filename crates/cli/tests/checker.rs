@@ -26,11 +26,11 @@ fn every_decision_of_the_conformance_cases_is_accepted() {
             let case = Case::read(&text, priority_cut).expect("the case can be decided");
             judged += 1;
             let name = path.file_stem().unwrap_or_default().display();
-            for complaint in case.complaints() {
-                problems.push(format!("{name} (cut: {priority_cut}): {complaint}; claimed {:?}", case.answer));
+            for finding in case.findings() {
+                problems.push(format!("{name} (cut: {priority_cut}): {finding}; claimed {:?}", case.answer));
             }
         }
     }
     assert!(judged > 200, "only {judged} decisions were judged");
-    assert!(problems.is_empty(), "{} complaints:\n{}", problems.len(), problems.join("\n"));
+    assert!(problems.is_empty(), "{} findings:\n{}", problems.len(), problems.join("\n"));
 }

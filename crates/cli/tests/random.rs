@@ -41,11 +41,10 @@ fn everything() {
 fn every_decision_is_accepted(options: &Options) {
     let mut problems = Vec::new();
     for seed in 0..SEEDS {
-        let found =
-            complaints(&cluster(seed, options).to_json()).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-        problems.extend(found.into_iter().map(|complaint| format!("seed {seed}: {complaint}")));
+        let found = findings(&cluster(seed, options).to_json()).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        problems.extend(found.into_iter().map(|finding| format!("seed {seed}: {finding}")));
     }
-    assert!(problems.is_empty(), "{} complaints, the first of which are\n{}", problems.len(), first_of(&problems));
+    assert!(problems.is_empty(), "{} findings, the first of which are\n{}", problems.len(), first_of(&problems));
 }
 
 fn first_of(problems: &[String]) -> String {
@@ -53,7 +52,7 @@ fn first_of(problems: &[String]) -> String {
 }
 
 /// What the checker says of what is decided.
-fn complaints(text: &str) -> Result<Vec<String>, InputError> {
+fn findings(text: &str) -> Result<Vec<String>, InputError> {
     let mut objects = ObjectSet::default();
     let mut test = None;
     for document in documents("random", text) {
@@ -73,5 +72,5 @@ fn complaints(text: &str) -> Result<Vec<String>, InputError> {
         scheduler_name: None,
         answer: &answer,
     };
-    Ok(check(&claim).iter().map(|complaint| format!("{complaint}; claimed {answer:?}")).collect())
+    Ok(check(&claim).iter().map(|finding| format!("{finding}; claimed {answer:?}")).collect())
 }

@@ -110,7 +110,7 @@ fn plot_of_queues_shows_shares_at_the_pointer() {
     browser.point_at("section:nth-of-type(5) svg.chart");
     let tip = browser.value("document.querySelector('.tip').innerText");
     assert!(tip.as_str().is_some_and(|tip| tip.matches('%').count() > 1), "{tip}");
-    assert_eq!(browser.complaints, Vec::<String>::new());
+    assert_eq!(browser.errors, Vec::<String>::new());
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn every_plot_has_marks_and_a_click_on_an_arrow_opens_its_decision() {
         let tip = browser.value("document.querySelector('.tip').innerText");
         assert!(tip.as_str().is_some_and(|tip| tip.contains("in use: ")), "{seen}: {tip}");
     }
-    assert_eq!(browser.complaints, Vec::<String>::new());
+    assert_eq!(browser.errors, Vec::<String>::new());
     assert!(
         browser.fetched.iter().all(|url| url.starts_with("file://") && url.contains("report.html")),
         "{:?}",
@@ -165,7 +165,7 @@ fn names_are_escaped() {
     browser.click(".scroll a .hit");
     let says = browser.value("document.querySelector('details[open]').innerText");
     assert!(says.as_str().is_some_and(|says| says.contains(name)), "{says}");
-    assert_eq!(browser.complaints, Vec::<String>::new());
+    assert_eq!(browser.errors, Vec::<String>::new());
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn reprieve(arguments: &[&str]) -> Output {
     command.output().expect("the binary runs")
 }
 
-fn complaint(output: &Output) -> String {
+fn error_text(output: &Output) -> String {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(output.stdout.is_empty());
     String::from_utf8(output.stderr.clone()).expect("text")
@@ -29,13 +29,13 @@ fn a_configuration_that_is_wrong_is_named_with_its_field() {
         ("a: [".to_owned(), ["config.yaml", "the file"]),
     ] {
         fs::write(&file, &text).expect("it can be written");
-        let said = complaint(&reprieve(&["run", "--config", &file.display().to_string()]));
+        let error = error_text(&reprieve(&["run", "--config", &file.display().to_string()]));
         for word in words {
-            assert!(said.contains(word), "{text}: {said}");
+            assert!(error.contains(word), "{text}: {error}");
         }
     }
-    let said = complaint(&reprieve(&["run", "--config", "nowhere.yaml"]));
-    assert!(said.contains("nowhere.yaml"), "{said}");
+    let error = error_text(&reprieve(&["run", "--config", "nowhere.yaml"]));
+    assert!(error.contains("nowhere.yaml"), "{error}");
 }
 
 #[test]
@@ -44,12 +44,12 @@ fn error_without_kubeconfig_says_how_to_set_it() {
     let config = folder.path().join("config.yaml");
     fs::write(&config, HEAD).expect("it can be written");
     let config = config.display().to_string();
-    let said = complaint(&reprieve(&["run", "--config", &config, "--kubeconfig", "nowhere"]));
-    assert!(said.contains("--kubeconfig nowhere"), "{said}");
-    let said = complaint(&reprieve(&["plan", "--for", "pod/a"]));
-    assert!(said.contains("set --kubeconfig or KUBECONFIG"), "{said}");
-    let said = complaint(&reprieve(&["compare", "--for", "pod/a", "--context", "nowhere"]));
-    assert!(said.contains("--context nowhere"), "{said}");
+    let error = error_text(&reprieve(&["run", "--config", &config, "--kubeconfig", "nowhere"]));
+    assert!(error.contains("--kubeconfig nowhere"), "{error}");
+    let error = error_text(&reprieve(&["plan", "--for", "pod/a"]));
+    assert!(error.contains("set --kubeconfig or KUBECONFIG"), "{error}");
+    let error = error_text(&reprieve(&["compare", "--for", "pod/a", "--context", "nowhere"]));
+    assert!(error.contains("--context nowhere"), "{error}");
 }
 
 #[test]
@@ -62,10 +62,10 @@ fn an_api_server_that_does_not_answer_is_named() {
     let config = folder.path().join("config.yaml");
     fs::write(&config, HEAD).expect("it can be written");
     let kubeconfig = kubeconfig.display().to_string();
-    let said = complaint(&reprieve(&["run", "--config", &config.display().to_string(), "--kubeconfig", &kubeconfig]));
-    assert!(said.contains("asking the API server for its version") && said.contains("refused"), "{said}");
-    let said = complaint(&reprieve(&["plan", "--for", "pod/a", "--kubeconfig", &kubeconfig]));
-    assert!(said.contains("reading ") && said.contains("refused"), "{said}");
+    let error = error_text(&reprieve(&["run", "--config", &config.display().to_string(), "--kubeconfig", &kubeconfig]));
+    assert!(error.contains("asking the API server for its version") && error.contains("refused"), "{error}");
+    let error = error_text(&reprieve(&["plan", "--for", "pod/a", "--kubeconfig", &kubeconfig]));
+    assert!(error.contains("reading ") && error.contains("refused"), "{error}");
 }
 
 #[test]

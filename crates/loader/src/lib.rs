@@ -53,6 +53,7 @@ pub(crate) use builder::SnapshotBuilder;
 pub use defaults::Defaults;
 pub use index::{by_name, plain_name};
 pub(crate) use interner::Interner;
+// The ElasticQuotas of Koordinator.
 pub use koordinator::quota_tree;
 pub use membership::find_membership;
 pub use names::Names;
@@ -62,8 +63,10 @@ pub use policy::{Question, policy_name};
 pub(crate) use priority_classes::Classes;
 pub use quarantine::{Quarantine, Quarantined};
 pub use queue_spec::QueueSpec;
+// The ClusterQueues and Cohorts of Kueue.
 pub use quota::{is_finished, queue_specs};
 pub use requests::Amounts;
 pub use time::timestamp;
 pub use workload_classes::WorkloadClasses;
+// The queues of YuniKorn.
 pub use yunikorn::{queue_of, queue_tree};

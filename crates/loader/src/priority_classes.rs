@@ -11,7 +11,8 @@ use reprieve_api::{InputError, ProblemCode, Sourced};
 
 const MINIMUM: &str = "preemption-toleration.scheduling.x-k8s.io/minimum-preemptable-priority";
 const SECONDS: &str = "preemption-toleration.scheduling.x-k8s.io/toleration-seconds";
-/// The annotation of a class or a pod that says whether pods may be preempted.
+/// The annotation of a PriorityClass that says whether its pods may be preempted. Under policy YuniKorn a pod may have it too
+/// (`Pod::own_opt_out`).
 pub const ALLOW_PREEMPTION: &str = "yunikorn.apache.org/allow-preemption";
 
 /// The priority classes of a cluster.
@@ -19,7 +20,8 @@ pub const ALLOW_PREEMPTION: &str = "yunikorn.apache.org/allow-preemption";
 pub struct Classes {
     classes: BTreeMap<String, Class>,
     global_default: Option<(i32, Option<String>)>,
-    /// The largest excess of a group's preemption priority over its scheduling priority.
+    /// The largest excess of a group's preemption priority over its scheduling priority: a setting that `preemption_priority` checks with
+    /// these classes.
     pub max_preemption_excess: u32,
 }
 
@@ -94,7 +96,7 @@ impl Classes {
         self.classes.get(non_empty(class)?)?.toleration
     }
 
-    /// Whether pods of the class opted out of preemption.
+    /// Whether pods of the class opted out of preemption. A pod that names no class did not, even if there is a default class.
     pub fn opted_out(&self, class: Option<&str>) -> bool {
         non_empty(class).and_then(|name| self.classes.get(name)).is_some_and(|class| class.opted_out)
     }

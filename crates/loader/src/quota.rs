@@ -132,8 +132,10 @@ type Quotas = BTreeMap<(FlavorId, QuotaResourceId), QuotaLimits>;
 /// A ClusterQueue or cohort before its quota includes that of the queues below it.
 struct QueueDraft {
     name: String,
+    /// The index of the cohort in `QuotaTreeBuilder::drafts`.
     parent: Option<usize>,
     quota: Quotas,
+    /// `None`: the field is missing, and all namespaces are selected; `Some(None)`: it is null, and none is.
     namespace_selector: Option<Option<LabelSelector>>,
     /// The rules without the borrowing limits.
     rules: QueueRules,
@@ -146,11 +148,13 @@ struct QuotaLimits {
     lending_limit: Option<i64>,
 }
 
-/// Kueue's objects except LocalQueues and Workloads.
+/// Reads Kueue's objects except LocalQueues and Workloads, and builds the queue tree from them. Workloads are read with it afterwards.
 struct QuotaTreeBuilder {
     flavors: BTreeMap<String, (FlavorId, FlavorSpec)>,
     resources: BTreeMap<String, QuotaResourceId>,
+    /// INVARIANT: the index of a draft is the number of its `QueueId`. Cohorts come first.
     drafts: Vec<QueueDraft>,
+    /// The index of each cohort in `drafts`.
     cohorts: BTreeMap<String, usize>,
     cluster_queues: BTreeMap<String, QueueId>,
     lost: LostQuota,
@@ -296,13 +300,14 @@ impl QuotaTreeBuilder {
         Ok(QueueDraft { name: name.to_owned(), parent: None, quota, namespace_selector, rules })
     }
 
+    /// Reads `spec.resourceGroups`: the quota of each pair of flavor and resource, and the groups with ids instead of names.
     fn quota(&self, groups: &[ResourceGroupSpec]) -> Result<(Quotas, Vec<ResourceGroup>), Problem> {
         let mut quota = BTreeMap::new();
         let mut read = Vec::new();
         for (index, group) in groups.iter().enumerate() {
             let mut flavors = Vec::new();
-            for (flavor_at, flavor) in group.flavors.iter().enumerate() {
-                let path = format!("spec.resourceGroups[{index}].flavors[{flavor_at}]");
+            for (flavor_index, flavor) in group.flavors.iter().enumerate() {
+                let path = format!("spec.resourceGroups[{index}].flavors[{flavor_index}]");
                 if let Some(lost) = self.lost.flavors.get(&flavor.name) {
                     return Err(Problem::refers_to(lost.clone(), &format!("{path}.name")));
                 }
@@ -318,11 +323,11 @@ impl QuotaTreeBuilder {
                         let problem = format!("{:?} is not in coveredResources; add it there", resource.name);
                         return Err(InputError::new(problem).field(format!("{path}.resources")).into());
                     };
-                    let cell = quota_limits(resource).map_err(|error| {
+                    let limits = quota_limits(resource).map_err(|error| {
                         let field = error.field.clone().unwrap_or_default();
                         error.field(format!("{path}.{}.{field}", resource.name))
                     })?;
-                    quota.insert((*id, of), cell);
+                    quota.insert((*id, of), limits);
                 }
             }
             let resources =
@@ -334,14 +339,15 @@ impl QuotaTreeBuilder {
 
     /// Returns the tree, in which the quota of a cohort includes what the queues below it lend.
     fn tree(&self) -> (QueueTree, QuotaRules) {
-        let cells: BTreeSet<_> = self.drafts.iter().flat_map(|draft| draft.quota.keys().copied()).collect();
-        let cells: Vec<(FlavorId, QuotaResourceId)> = cells.into_iter().collect();
-        let n = cells.len();
-        let quota = |node: &QueueDraft, cell: usize| node.quota.get(&cells[cell]).copied();
+        let pairs: BTreeSet<_> = self.drafts.iter().flat_map(|draft| draft.quota.keys().copied()).collect();
+        let pairs: Vec<(FlavorId, QuotaResourceId)> = pairs.into_iter().collect();
+        // `pair` is an index in `pairs`, and becomes the number of its `FlavorResourceId`.
+        let n = pairs.len();
+        let quota = |draft: &QueueDraft, pair: usize| draft.quota.get(&pairs[pair]).copied();
         let mut subtree: Vec<Vec<i64>> = self
             .drafts
             .iter()
-            .map(|node| (0..n).map(|cell| quota(node, cell).map_or(0, |quota| quota.nominal)).collect())
+            .map(|draft| (0..n).map(|pair| quota(draft, pair).map_or(0, |quota| quota.nominal)).collect())
             .collect();
         let mut local: Vec<Vec<i64>> = vec![vec![0; n]; self.drafts.len()];
         // Drafts are not sorted by depth: ClusterQueues come after all cohorts.
@@ -349,17 +355,17 @@ impl QuotaTreeBuilder {
         let mut order: Vec<usize> = (0..self.drafts.len()).collect();
         order.sort_by_key(|&index| std::cmp::Reverse(depth(index)));
         for index in order {
-            for cell in 0..n {
-                let lending = quota(&self.drafts[index], cell).and_then(|quota| quota.lending_limit);
-                local[index][cell] = lending.map_or(0, |limit| (subtree[index][cell] - limit).max(0));
+            for pair in 0..n {
+                let lending = quota(&self.drafts[index], pair).and_then(|quota| quota.lending_limit);
+                local[index][pair] = lending.map_or(0, |limit| (subtree[index][pair] - limit).max(0));
                 if let Some(parent) = self.drafts[index].parent {
-                    let lent = subtree[index][cell] - local[index][cell];
-                    subtree[parent][cell] = subtree[parent][cell].saturating_add(lent).min(MAX_SUM);
+                    let lent = subtree[index][pair] - local[index][pair];
+                    subtree[parent][pair] = subtree[parent][pair].saturating_add(lent).min(MAX_SUM);
                 }
             }
         }
-        let queues = self.drafts.iter().enumerate().map(|(index, node)| Queue {
-            parent: node.parent.map(QueueId::new),
+        let queues = self.drafts.iter().enumerate().map(|(index, draft)| Queue {
+            parent: draft.parent.map(QueueId::new),
             guarantee: subtree[index].clone(),
             limit: vec![UNDEFINED; n],
             local_quota: local[index].clone(),
@@ -370,15 +376,15 @@ impl QuotaTreeBuilder {
         });
         let queues = QueueTree::new(true, n, queues.collect());
         let mut table = vec![vec![None; self.resources.len()]; self.flavors.len()];
-        for (index, (flavor, resource)) in cells.iter().enumerate() {
+        for (index, (flavor, resource)) in pairs.iter().enumerate() {
             table[flavor.index()][resource.index()] = Some(FlavorResourceId::new(index));
         }
-        let rules = self.drafts.iter().map(|node| {
-            let limit = |cell| node.quota.get(cell).and_then(|quota| quota.borrowing_limit);
-            QueueRules { borrowing_limit: cells.iter().map(limit).collect(), ..node.rules.clone() }
+        let rules = self.drafts.iter().map(|draft| {
+            let limit = |pair| draft.quota.get(pair).and_then(|quota| quota.borrowing_limit);
+            QueueRules { borrowing_limit: pairs.iter().map(limit).collect(), ..draft.rules.clone() }
         });
         let rules = rules.collect();
-        let resource_of = cells.iter().map(|(_, resource)| *resource).collect();
+        let resource_of = pairs.iter().map(|(_, resource)| *resource).collect();
         let rules = QuotaRules::new(rules, table, resource_of, self.resources.get("pods").copied());
         (queues, rules)
     }

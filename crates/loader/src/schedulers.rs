@@ -49,7 +49,7 @@ impl Schedulers {
         })
     }
 
-    /// Whether a pod names another scheduler than the one that decides. Without a name every pod may be its own.
+    /// Whether a pod names another scheduler than the one that decides. If no name is given, no pod does.
     pub fn is_foreign(&self, pod: &Pod) -> bool {
         matches!(self, Self::Named(name) if name != scheduler_of(pod))
     }

@@ -23,7 +23,8 @@ pub enum Requirement {
     Volumes,
     /// Claimed devices (`spec.resourceClaims`).
     Claims,
-    /// Features that the node's kubelet must declare.
+    /// Features that the node's kubelet must declare: `restartPolicyRules` with `RestartAllContainers`, `bindMountOptions`, and the host
+    /// network in a user namespace.
     Features,
 }
 
@@ -266,6 +267,7 @@ fn has_any(spec: &PodSpec, assumed: &[Requirement]) -> bool {
     assumed.iter().any(|&requirement| field_of_spec(spec, requirement).is_some())
 }
 
+/// Removes the fields that [`field_of_spec`] finds: a field that is added there must be removed here, or `--assume` has no effect on it.
 fn remove_requirements(spec: &mut PodSpec, assumed: &[Requirement]) {
     for requirement in assumed {
         let containers = spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten());

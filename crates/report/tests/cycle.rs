@@ -13,9 +13,9 @@ use reprieve_report::cycle::{CycleReport, HeadReport, cycle_report};
 
 /// A cluster of one flavor and one resource, written a line at a time.
 #[derive(Default)]
-struct World(String);
+struct ClusterYaml(String);
 
-impl World {
+impl ClusterYaml {
     fn new() -> Self {
         Self("apiVersion: kueue.x-k8s.io/v1beta2\nkind: ResourceFlavor\nmetadata: {name: default}\n".to_owned())
     }
@@ -98,49 +98,49 @@ const RECLAIMS: &str = "  preemption: {reclaimWithinCohort: Any, withinClusterQu
 
 #[test]
 fn heads_are_ordered_by_borrowing_level_then_priority_then_age() {
-    let world = World::new().queue("a", 4, "").queue("b", 4, "").queue("c", 4, "").queue("d", 0, "");
-    let world = world.pending("borrows", "d", 1, 100).pending("low", "a", 1, 1).pending("high", "b", 1, 10);
-    let world = world.pending("old", "c", 1, 1);
+    let cluster = ClusterYaml::new().queue("a", 4, "").queue("b", 4, "").queue("c", 4, "").queue("d", 0, "");
+    let cluster = cluster.pending("borrows", "d", 1, 100).pending("low", "a", 1, 1).pending("high", "b", 1, 10);
+    let cluster = cluster.pending("old", "c", 1, 1);
     let old = "name: old, creationTimestamp: \"2026";
-    let world = World(world.0.replace(old, &old.replace("2026", "2025")));
-    assert_eq!(world.heads(), ["high Schedule", "old Schedule", "low Schedule", "borrows Skipped BorrowingBlocked"]);
+    let cluster = ClusterYaml(cluster.0.replace(old, &old.replace("2026", "2025")));
+    assert_eq!(cluster.heads(), ["high Schedule", "old Schedule", "low Schedule", "borrows Skipped BorrowingBlocked"]);
 }
 
 #[test]
 fn heads_may_borrow_when_no_head_needs_its_own_quota() {
-    let world = World::new().queue("a", 4, "").queue("b", 0, "").queue("c", 0, "");
-    let world = world.pending("first", "b", 3, 2).pending("second", "c", 1, 1);
-    assert_eq!(world.heads(), ["first Schedule", "second Schedule"]);
+    let cluster = ClusterYaml::new().queue("a", 4, "").queue("b", 0, "").queue("c", 0, "");
+    let cluster = cluster.pending("first", "b", 3, 2).pending("second", "c", 1, 1);
+    assert_eq!(cluster.heads(), ["first Schedule", "second Schedule"]);
 }
 
 #[test]
 fn quota_is_not_assigned_twice() {
-    let world = World::new().queue("a", 4, "").queue("b", 0, "").queue("c", 0, "");
-    let world = world.pending("first", "b", 3, 2).pending("second", "c", 2, 1);
-    assert_eq!(world.heads(), ["first Schedule", "second Skipped QuotaTaken"]);
+    let cluster = ClusterYaml::new().queue("a", 4, "").queue("b", 0, "").queue("c", 0, "");
+    let cluster = cluster.pending("first", "b", 3, 2).pending("second", "c", 2, 1);
+    assert_eq!(cluster.heads(), ["first Schedule", "second Skipped QuotaTaken"]);
 }
 
 #[test]
 fn preemptor_that_does_not_borrow_blocks_borrowing_heads() {
-    let world = World::new().queue("a", 4, RECLAIMS).queue("b", 2, "").queue("c", 0, "");
-    let world = world.running("loan", "b", 4, 0).pending("owner", "a", 3, 0).pending("borrower", "c", 1, 100);
-    let report = world.cycle();
-    assert_eq!(world.heads(), ["owner Preempt", "borrower Skipped BorrowingBlocked"]);
+    let cluster = ClusterYaml::new().queue("a", 4, RECLAIMS).queue("b", 2, "").queue("c", 0, "");
+    let cluster = cluster.running("loan", "b", 4, 0).pending("owner", "a", 3, 0).pending("borrower", "c", 1, 100);
+    let report = cluster.cycle();
+    assert_eq!(cluster.heads(), ["owner Preempt", "borrower Skipped BorrowingBlocked"]);
     assert_eq!(report.heads[0].victims[0].workload.as_deref(), Some("default/loan"));
 }
 
 #[test]
 fn workload_is_not_a_victim_of_two_heads() {
-    let world = World::new().queue("a", 2, RECLAIMS).queue("b", 2, RECLAIMS).queue("c", 0, "");
-    let world = world.running("loan", "c", 4, 0).pending("first", "a", 2, 2).pending("second", "b", 2, 1);
-    assert_eq!(world.heads(), ["first Preempt", "second Skipped VictimTaken"]);
+    let cluster = ClusterYaml::new().queue("a", 2, RECLAIMS).queue("b", 2, RECLAIMS).queue("c", 0, "");
+    let cluster = cluster.running("loan", "c", 4, 0).pending("first", "a", 2, 2).pending("second", "b", 2, 1);
+    assert_eq!(cluster.heads(), ["first Preempt", "second Skipped VictimTaken"]);
 }
 
 #[test]
 fn only_a_strict_queue_blocks_behind_its_head() {
     let waits_behind = |strategy: &str| {
-        let world = World::new().queue("a", 4, strategy).running("runs", "a", 2, 0);
-        world.pending("large", "a", 4, 10).pending("small", "a", 1, 5).heads()
+        let cluster = ClusterYaml::new().queue("a", 4, strategy).running("runs", "a", 2, 0);
+        cluster.pending("large", "a", 4, 10).pending("small", "a", 1, 5).heads()
     };
     assert_eq!(waits_behind(STRICT), ["large Unschedulable"]);
     assert_eq!(waits_behind(""), ["small Schedule", "large Unschedulable"]);
@@ -149,8 +149,8 @@ fn only_a_strict_queue_blocks_behind_its_head() {
 #[test]
 fn waiting_head_of_a_strict_queue_reserves_its_quota() {
     let borrower_gets = |strategy: &str| {
-        let world = World::new().queue("a", 4, strategy).queue("b", 0, "").running("runs", "a", 2, 0);
-        world.pending("large", "a", 4, 10).pending("borrower", "b", 1, 5).heads()
+        let cluster = ClusterYaml::new().queue("a", 4, strategy).queue("b", 0, "").running("runs", "a", 2, 0);
+        cluster.pending("large", "a", 4, 10).pending("borrower", "b", 1, 5).heads()
     };
     assert!(borrower_gets(STRICT).contains(&"borrower Skipped QuotaTaken".to_owned()), "{:?}", borrower_gets(STRICT));
     assert!(borrower_gets("").contains(&"borrower Schedule".to_owned()));
@@ -158,10 +158,10 @@ fn waiting_head_of_a_strict_queue_reserves_its_quota() {
 
 #[test]
 fn admission_has_flavor_amount_and_count_of_each_pod_set() {
-    let world = World::new().queue("a", 4, "").running("runs", "a", 1, 0);
-    let partial = World(
-        world.0.clone()
-            + &World::default().pending("elastic", "a", 6, 0).0.replace("count: 6,", "count: 6, minCount: 1,"),
+    let cluster = ClusterYaml::new().queue("a", 4, "").running("runs", "a", 1, 0);
+    let partial = ClusterYaml(
+        cluster.0.clone()
+            + &ClusterYaml::default().pending("elastic", "a", 6, 0).0.replace("count: 6,", "count: 6, minCount: 1,"),
     );
     let report = partial.cycle();
     let admission = report.heads[0].admission.as_ref().expect("admission");
@@ -173,15 +173,15 @@ fn admission_has_flavor_amount_and_count_of_each_pod_set() {
 
 #[test]
 fn finished_and_inactive_workloads_neither_hold_nor_request_quota() {
-    let world = World::new().queue("a", 4, "").pending("waits", "a", 4, 0).pending("held", "a", 1, 9);
-    let held = World(
-        world
+    let cluster = ClusterYaml::new().queue("a", 4, "").pending("waits", "a", 4, 0).pending("held", "a", 1, 9);
+    let held = ClusterYaml(
+        cluster
             .0
             .replace("name: held, ", "name: held, labels: {}, ")
             .replace("priority: 9\n", "priority: 9\n  active: false\n"),
     );
     let done = held.running("done", "a", 4, 0);
-    let done = World(done.0.replace(
+    let done = ClusterYaml(done.0.replace(
         "[{type: QuotaReserved",
         "[{type: Finished, status: \"True\", lastTransitionTime: \
          \"2026-01-01T00:00:00Z\", reason: r, message: \"\"}, {type: QuotaReserved",
@@ -197,8 +197,8 @@ fn preemptor_waits_for_the_preemption_delay_of_its_queue() {
             "status: {{conditions: [{{type: QuotaReserved, status: \"False\", lastTransitionTime: \"{refused_at}\", reason: Pending, \
              message: \"\"}}]}}"
         );
-        let world = World::new().queue("a", 4, rules).running("low", "a", 4, 0);
-        world.workload("urgent", "a", 2, 10, &refused).heads()
+        let cluster = ClusterYaml::new().queue("a", 4, rules).running("low", "a", 4, 0);
+        cluster.workload("urgent", "a", 2, 10, &refused).heads()
     };
     assert_eq!(heads("2026-01-01T00:50:01Z"), ["urgent Wait PreemptionDelay"]);
     assert_eq!(heads("2026-01-01T00:50:00Z"), ["urgent Preempt"]);
@@ -206,12 +206,12 @@ fn preemptor_waits_for_the_preemption_delay_of_its_queue() {
 
 #[test]
 fn nodes_are_not_assigned_twice_under_joint_placement() {
-    let world = World::new().queue("a", 4, "").queue("b", 4, "").node("only", 4);
-    let world = world.pending("first", "a", 3, 2).pending("second", "b", 2, 1);
+    let cluster = ClusterYaml::new().queue("a", 4, "").queue("b", 4, "").node("only", 4);
+    let cluster = cluster.pending("first", "a", 3, 2).pending("second", "b", 2, 1);
     let joint = Kueue { placement: PlacementMode::Joint, ..Kueue::default() };
-    assert_eq!(world.heads(), ["first Schedule", "second Schedule"]);
-    assert_eq!(world.heads_under(joint), ["first Schedule", "second Skipped QuotaTaken"]);
-    let more = world.node("other", 2);
+    assert_eq!(cluster.heads(), ["first Schedule", "second Schedule"]);
+    assert_eq!(cluster.heads_under(joint), ["first Schedule", "second Skipped QuotaTaken"]);
+    let more = cluster.node("other", 2);
     assert_eq!(more.heads_under(joint), ["first Schedule", "second Schedule"]);
 }
 
@@ -222,45 +222,45 @@ fn fair() -> Kueue {
 
 #[test]
 fn under_fair_sharing_the_head_with_the_least_share_comes_first() {
-    let world = World::new().queue("a", 8, "").queue("b", 0, "").queue("c", 0, "").running("has", "b", 3, 0);
-    let world = world.pending("more", "b", 1, 100).pending("first", "c", 1, 1);
-    assert_eq!(world.heads(), ["more Schedule", "first Schedule"]);
-    assert_eq!(world.heads_under(fair()), ["first Schedule", "more Schedule"]);
+    let cluster = ClusterYaml::new().queue("a", 8, "").queue("b", 0, "").queue("c", 0, "").running("has", "b", 3, 0);
+    let cluster = cluster.pending("more", "b", 1, 100).pending("first", "c", 1, 1);
+    assert_eq!(cluster.heads(), ["more Schedule", "first Schedule"]);
+    assert_eq!(cluster.heads_under(fair()), ["first Schedule", "more Schedule"]);
 }
 
 #[test]
 fn under_fair_sharing_each_choice_counts_the_usage_of_the_previous_ones() {
-    let world = World::new().queue("a", 8, "").queue("b1", 0, "").queue("b2", 0, "").queue("c", 0, "");
-    let world = world.pending("high", "b1", 1, 9).pending("mid", "b2", 1, 8).pending("low", "c", 1, 7);
-    assert_eq!(world.heads_under(fair()), ["high Schedule", "mid Schedule", "low Schedule"]);
+    let cluster = ClusterYaml::new().queue("a", 8, "").queue("b1", 0, "").queue("b2", 0, "").queue("c", 0, "");
+    let cluster = cluster.pending("high", "b1", 1, 9).pending("mid", "b2", 1, 8).pending("low", "c", 1, 7);
+    assert_eq!(cluster.heads_under(fair()), ["high Schedule", "mid Schedule", "low Schedule"]);
     let in_cohort = |name: &str| format!("metadata: {{name: {name}}}\nspec:\n  cohortName: ");
     let left = |text: String, name: &str| text.replace(&(in_cohort(name) + "all"), &(in_cohort(name) + "left"));
     let cohort =
         "---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: Cohort\nmetadata: {name: left}\nspec: {parentName: all}\n";
-    let tree = World(left(left(world.0, "b1"), "b2") + cohort);
+    let tree = ClusterYaml(left(left(cluster.0, "b1"), "b2") + cohort);
     assert_eq!(tree.heads_under(fair()), ["high Schedule", "low Schedule", "mid Schedule"]);
 }
 
 #[test]
 fn workload_that_waits_for_terminating_pods_reserves_quota_and_nodes() {
-    let world = World::new().queue("a", 4, "").queue("b", 4, "").node("only", 8);
-    let world = world.pending("waits", "a", 4, 2).pending("behind", "a", 1, 1).pending("other", "b", 3, 1);
+    let cluster = ClusterYaml::new().queue("a", 4, "").queue("b", 4, "").node("only", 8);
+    let cluster = cluster.pending("waits", "a", 4, 2).pending("behind", "a", 1, 1).pending("other", "b", 3, 1);
     let leaving = "---\napiVersion: v1\nkind: Pod\nmetadata: {namespace: default, name: terminating, deletionTimestamp: \"2026-01-01T01:00:30Z\"}\n\
                    spec: {nodeName: only, containers: [{name: c, resources: {requests: {cpu: 5}}}]}\nstatus: {phase: Running}\n";
     let joint = Kueue { placement: PlacementMode::Joint, ..Kueue::default() };
-    let world = World(world.0 + leaving);
-    assert_eq!(world.heads_under(joint), ["waits Wait PreemptionInProgress", "other Skipped QuotaTaken"]);
+    let cluster = ClusterYaml(cluster.0 + leaving);
+    assert_eq!(cluster.heads_under(joint), ["waits Wait PreemptionInProgress", "other Skipped QuotaTaken"]);
 }
 
 #[test]
 fn workload_of_an_unselected_namespace_does_not_block_a_strict_queue() {
     let selects = format!("{STRICT}\n  namespaceSelector: {{matchLabels: {{team: a}}}}");
-    let world = World::new().queue("a", 4, &selects).pending("stranger", "a", 4, 100);
-    assert_eq!(world.heads(), ["stranger Unschedulable NamespaceNotSelected"]);
-    let world = world.pending("own", "a", 4, 0);
-    let own = world.0.replace("namespace: default, name: own", "namespace: own, name: own");
+    let cluster = ClusterYaml::new().queue("a", 4, &selects).pending("stranger", "a", 4, 100);
+    assert_eq!(cluster.heads(), ["stranger Unschedulable NamespaceNotSelected"]);
+    let cluster = cluster.pending("own", "a", 4, 0);
+    let own = cluster.0.replace("namespace: default, name: own", "namespace: own, name: own");
     let queue = "---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {namespace: own, name: a}\nspec: {clusterQueue: a}\n";
     let namespace = "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: own, labels: {team: a}}\n";
-    let world = World(format!("{own}{queue}{namespace}"));
-    assert_eq!(world.heads(), ["own/own Schedule", "stranger Unschedulable NamespaceNotSelected"]);
+    let cluster = ClusterYaml(format!("{own}{queue}{namespace}"));
+    assert_eq!(cluster.heads(), ["own/own Schedule", "stranger Unschedulable NamespaceNotSelected"]);
 }

@@ -18,7 +18,7 @@ pub struct Browser {
     session: Option<String>,
     sent: u64,
     /// Errors of the page, and requests that its content security policy refused.
-    pub complaints: Vec<String>,
+    pub errors: Vec<String>,
     /// The fetched addresses.
     pub fetched: Vec<String>,
     _profile: tempfile::TempDir,
@@ -49,7 +49,7 @@ impl Browser {
             socket,
             session: None,
             sent: 0,
-            complaints: Vec::new(),
+            errors: Vec::new(),
             fetched: Vec::new(),
             _profile: profile,
         };
@@ -129,9 +129,9 @@ impl Browser {
     fn hear(&mut self, event: &Value) {
         let params = &event["params"];
         match event["method"].as_str().unwrap_or_default() {
-            "Runtime.exceptionThrown" => self.complaints.push(params["exceptionDetails"].to_string()),
-            "Runtime.consoleAPICalled" => self.complaints.push(params["args"].to_string()),
-            "Log.entryAdded" => self.complaints.push(params["entry"]["text"].to_string()),
+            "Runtime.exceptionThrown" => self.errors.push(params["exceptionDetails"].to_string()),
+            "Runtime.consoleAPICalled" => self.errors.push(params["args"].to_string()),
+            "Log.entryAdded" => self.errors.push(params["entry"]["text"].to_string()),
             "Network.requestWillBeSent" => {
                 self.fetched.push(params["request"]["url"].as_str().unwrap_or_default().to_owned());
             }

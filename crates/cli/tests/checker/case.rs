@@ -45,7 +45,7 @@ impl Case {
         Self::read(&text, true).expect("the case can be decided")
     }
 
-    pub fn complaints(&self) -> Vec<Finding> {
+    pub fn findings(&self) -> Vec<Finding> {
         let Self { objects, spec, now, priority_cut, answer } = self;
         check(&Claim {
             objects,

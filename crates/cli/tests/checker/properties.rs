@@ -23,10 +23,10 @@ fn every_decision_on_a_random_cluster_is_accepted() {
         let case = Case::read(&documents.join("\n---\n"), priority_cut)
             .unwrap_or_else(|error| panic!("seed {seed} cannot be decided: {error}\n{}", documents.join("\n---\n")));
         *seen.entry((case.spec.preemptor.kind.clone(), case.answer.outcome)).or_insert(0) += 1;
-        if !may_depend_on_the_order(&case) && !case.complaints().is_empty() {
+        if !may_depend_on_the_order(&case) && !case.findings().is_empty() {
             let documents = smallest(documents, priority_cut);
-            let complaints = complaints(&documents, priority_cut).unwrap_or_default().join("\n");
-            panic!("seed {seed}, cut {priority_cut}: {complaints}\n{}", documents.join("\n---\n"));
+            let findings = findings(&documents, priority_cut).unwrap_or_default().join("\n");
+            panic!("seed {seed}, cut {priority_cut}: {findings}\n{}", documents.join("\n---\n"));
         }
     }
     assert_eq!(seen.len(), 8, "every outcome for a pod and for a group is among them: {seen:?}");
@@ -57,9 +57,9 @@ fn every_other_answer_for_a_pod_of_a_random_cluster_is_rejected() {
         }
         for wrong in other_answers(&right.objects, &right.answer).into_iter().map(|answer| Case { answer, ..read() }) {
             tried += 1;
-            let complaints = wrong.complaints();
+            let findings = wrong.findings();
             assert!(
-                !complaints.is_empty(),
+                !findings.is_empty(),
                 "seed {seed}: {:?} is accepted, and so is {:?}\n{text}",
                 right.answer,
                 wrong.answer
@@ -100,11 +100,11 @@ fn other_answers(objects: &ObjectSet, right: &Answer) -> Vec<Answer> {
     answers
 }
 
-fn complaints(documents: &[String], priority_cut: bool) -> Option<Vec<String>> {
+fn findings(documents: &[String], priority_cut: bool) -> Option<Vec<String>> {
     let case = Case::read(&documents.join("\n---\n"), priority_cut).ok()?;
-    let complaints = case.complaints();
-    let claimed = |complaint| format!("{complaint}; claimed {:?}", case.answer);
-    Some(complaints.iter().map(claimed).collect())
+    let findings = case.findings();
+    let claimed = |finding| format!("{finding}; claimed {:?}", case.answer);
+    Some(findings.iter().map(claimed).collect())
 }
 
 /// Leaves out what does not matter, as long as something is wrong.
@@ -113,7 +113,7 @@ fn smallest(mut documents: Vec<String>, priority_cut: bool) -> Vec<String> {
     while at < documents.len() {
         let mut fewer = documents.clone();
         fewer.remove(at);
-        if complaints(&fewer, priority_cut).is_some_and(|complaints| !complaints.is_empty()) {
+        if findings(&fewer, priority_cut).is_some_and(|findings| !findings.is_empty()) {
             documents = fewer;
             at = 1;
         } else {

@@ -31,11 +31,11 @@ struct Themes {
     apart: bool,
     near: bool,
     spread: bool,
-    leaving: bool,
+    terminating: bool,
     nominees: bool,
     resize: bool,
     unlike: bool,
-    wishes: bool,
+    constraints: bool,
     unknown_class: bool,
     namespaces: bool,
     sizes: bool,
@@ -100,11 +100,11 @@ pub fn random_cluster(seed: u64) -> Vec<String> {
         apart: some(),
         near: some(),
         spread: some(),
-        leaving: some(),
+        terminating: some(),
         nominees: some(),
         resize: some() && some(),
         unlike: some(),
-        wishes: some(),
+        constraints: some(),
         unknown_class: some() && some(),
         namespaces: some(),
         sizes: some(),
@@ -227,7 +227,7 @@ fn bound_pod(chance: &mut Chance, themes: &Themes, pod: u64, node: u64) -> Strin
         metadata += ", namespace: other";
     }
     let mut conditions = vec!["{type: PodScheduled, status: 'True', lastTransitionTime: '2026-01-01T00:45:00Z'}"];
-    if themes.leaving && chance.one_in(3) {
+    if themes.terminating && chance.one_in(3) {
         metadata += ", deletionTimestamp: '2026-01-01T01:00:20Z'";
         conditions.extend(
             chance.one_in(2).then_some("{type: DisruptionTarget, status: 'True', reason: PreemptionByScheduler}"),
@@ -318,8 +318,8 @@ fn pending_spec(chance: &mut Chance, themes: &Themes) -> String {
     if themes.near && chance.one_in(2) {
         affinity.push(format!("podAffinity: {{{REQUIRED}: [{}]}}", terms(chance)));
     }
-    if themes.wishes && chance.one_in(2) {
-        let wish = chance.pick(&[
+    if themes.constraints && chance.one_in(2) {
+        let expression = chance.pick(&[
             "{key: zone, operator: In, values: [b]}",
             "{key: zone, operator: NotIn, values: [b]}",
             "{key: host, operator: Exists}",
@@ -334,11 +334,11 @@ fn pending_spec(chance: &mut Chance, themes: &Themes) -> String {
             ", {matchFields: [{key: metadata.name, operator: NotIn, values: [n1]}], \
              matchExpressions: [{key: zone, operator: Exists}]}",
         ]);
-        let terms = format!("{{matchExpressions: [{wish}]}}{or}");
+        let terms = format!("{{matchExpressions: [{expression}]}}{or}");
         affinity.push(format!("nodeAffinity: {{{REQUIRED}: {{nodeSelectorTerms: [{terms}]}}}}"));
     }
     spec += &format!("affinity: {{{}}}, ", affinity.join(", "));
-    if themes.wishes && chance.one_in(3) {
+    if themes.constraints && chance.one_in(3) {
         spec += "nodeSelector: {zone: b}, ";
     }
     if themes.taints && chance.one_in(2) {
@@ -378,7 +378,7 @@ fn pending_spec(chance: &mut Chance, themes: &Themes) -> String {
 fn preemptor(chance: &mut Chance, themes: &Themes, n_nodes: u64, documents: &mut Vec<String>) -> &'static str {
     let nominated = |chance: &mut Chance| {
         let node = 1 + chance.below(n_nodes + 1);
-        if (themes.leaving || themes.nominees) && chance.one_in(2) {
+        if (themes.terminating || themes.nominees) && chance.one_in(2) {
             format!(", nominatedNodeName: n{node}")
         } else {
             String::new()

@@ -5,88 +5,88 @@ use reprieve_checker::Finding;
 
 use crate::case::Case;
 
-/// The case's answer, made wrong, draws the complaint.
-fn assert_complains(name: &str, make_wrong: impl FnOnce(&mut Case), expected: impl Fn(&Finding) -> bool) {
+/// The case's answer, made wrong, draws the finding.
+fn assert_finds(name: &str, make_wrong: impl FnOnce(&mut Case), expected: impl Fn(&Finding) -> bool) {
     let mut case = Case::named(name);
-    assert_eq!(case.complaints(), [], "{name}: the right answer is accepted");
+    assert_eq!(case.findings(), [], "{name}: the right answer is accepted");
     make_wrong(&mut case);
-    let complaints = case.complaints();
-    assert!(complaints.iter().any(expected), "{name}: {complaints:?}");
+    let findings = case.findings();
+    assert!(findings.iter().any(expected), "{name}: {findings:?}");
 }
 
 #[test]
 fn missing_victim_is_rejected() {
-    assert_complains(
+    assert_finds(
         "kubernetes-pod/nominated-room-counts-during-reprieve",
         |case| case.drop_victim("default/victim-4"),
-        |complaint| matches!(complaint, Finding::DoesNotFit { node, .. } if node == "node"),
+        |finding| matches!(finding, Finding::DoesNotFit { node, .. } if node == "node"),
     );
-    assert_complains(
+    assert_finds(
         "kubernetes-group/gang-takes-two-nodes-of-three",
         |case| case.drop_victim("default/pod3"),
-        |complaint| matches!(complaint, Finding::DoesNotFit { node, .. } if node == "node3"),
+        |finding| matches!(finding, Finding::DoesNotFit { node, .. } if node == "node3"),
     );
-    assert_complains(
+    assert_finds(
         "kubernetes-pod/resize-preempts-on-its-own-node",
         |case| case.drop_victim("default/victim-1"),
-        |complaint| matches!(complaint, Finding::DoesNotFit { node, .. } if node == "preempt-node"),
+        |finding| matches!(finding, Finding::DoesNotFit { node, .. } if node == "preempt-node"),
     );
 }
 
 #[test]
 fn victim_that_is_not_needed_is_rejected() {
-    assert_complains(
+    assert_finds(
         "kubernetes-pod/lowest-of-three-is-enough",
         |case| case.add_victim("default/mid-prio"),
-        |complaint| matches!(complaint, Finding::SpareVictim { pods } if pods == &["default/mid-prio"]),
+        |finding| matches!(finding, Finding::SpareVictim { pods } if pods == &["default/mid-prio"]),
     );
-    assert_complains(
+    assert_finds(
         "kubernetes-pod/lowest-of-three-is-enough",
         |case| case.add_victim("default/mid-prio"),
-        |complaint| matches!(complaint, Finding::WrongVictims { expected, .. } if expected == &["default/low-prio"]),
+        |finding| matches!(finding, Finding::WrongVictims { expected, .. } if expected == &["default/low-prio"]),
     );
-    assert_complains(
+    assert_finds(
         "kubernetes-group/two-oldest-of-four-are-reprieved",
         |case| case.add_victim("default/p1"),
-        |complaint| matches!(complaint, Finding::SpareVictim { pods } if pods == &["default/p1"]),
+        |finding| matches!(finding, Finding::SpareVictim { pods } if pods == &["default/p1"]),
     );
-    assert_complains(
+    assert_finds(
         "kubernetes-group/two-oldest-of-four-are-reprieved",
         |case| {
             case.drop_victim("default/p4");
             case.add_victim("default/p1");
         },
-        |complaint| matches!(complaint, Finding::WrongVictimsOfPlacement { expected } if expected == &["default/p3", "default/p4"]),
+        |finding| matches!(finding, Finding::WrongVictimsOfPlacement { expected } if expected == &["default/p3", "default/p4"]),
     );
 }
 
 #[test]
 fn other_victim_of_the_same_size_is_rejected() {
-    assert_complains(
+    assert_finds(
         "kubernetes-pod/lowest-of-three-is-enough",
         |case| {
             case.drop_victim("default/low-prio");
             case.add_victim("default/mid-prio");
         },
-        |complaint| matches!(complaint, Finding::WrongVictims { expected, .. } if expected == &["default/low-prio"]),
+        |finding| matches!(finding, Finding::WrongVictims { expected, .. } if expected == &["default/low-prio"]),
     );
 }
 
 #[test]
 fn part_of_a_gang_as_victim_is_rejected() {
-    assert_complains(
+    assert_finds(
         "kubernetes-group/gang-goes-whole-across-nodes",
         |case| {
             case.nominate("default/p", "node1");
             case.drop_victim("default/p2");
         },
-        |complaint| matches!(complaint, Finding::TakenInPart { taken, left } if taken == "default/p1" && left == "default/p2"),
+        |finding| matches!(finding, Finding::TakenInPart { taken, left } if taken == "default/p1" && left == "default/p2"),
     );
 }
 
 #[test]
 fn the_wrong_node() {
-    assert_complains(
+    assert_finds(
         "kubernetes-pod/score-lowest-top-victim",
         |case| {
             case.answer.victims.clear();
@@ -94,62 +94,62 @@ fn the_wrong_node() {
             case.add_victim("default/p2.2");
             case.nominate("default/p", "node2");
         },
-        |complaint| matches!(complaint, Finding::WrongNode { best, .. } if best == "node3"),
+        |finding| matches!(finding, Finding::WrongNode { best, .. } if best == "node3"),
     );
-    assert_complains(
+    assert_finds(
         "kubernetes-pod/nominated-node-is-free-now",
         |case| case.nominate("default/preemptor-pod", "node-2"),
-        |complaint| matches!(complaint, Finding::NominatedNodePassedOver { node } if node == "node-1"),
+        |finding| matches!(finding, Finding::NominatedNodePassedOver { node } if node == "node-1"),
     );
-    assert_complains(
+    assert_finds(
         "kubernetes-group/single-mode-member-on-other-node-stays",
         |case| case.add_victim("default/pg-single-multi-node2"),
-        |complaint| matches!(complaint, Finding::VictimElsewhere { node, .. } if node == "node1"),
+        |finding| matches!(finding, Finding::VictimElsewhere { node, .. } if node == "node1"),
     );
 }
 
 #[test]
 fn a_victim_that_is_spared_by_a_law() {
-    assert_complains(
+    assert_finds(
         "kubernetes-group/equal-priority-is-safe-from-a-group",
         |case| {
             case.claim(Preempt);
             case.add_victim("default/p1");
             case.nominate("default/p", "node1");
         },
-        |complaint| matches!(complaint, Finding::VictimNotLower { priority: 100, preemptor: 100, .. }),
+        |finding| matches!(finding, Finding::VictimNotLower { priority: 100, preemptor: 100, .. }),
     );
-    assert_complains(
+    assert_finds(
         "toleration/high-takes-low-and-leaves-the-exempt-pod",
         |case| {
             case.drop_victim("default/plain");
             case.add_victim("default/exempt");
         },
-        |complaint| matches!(complaint, Finding::VictimTolerates { pod } if pod == "default/exempt"),
+        |finding| matches!(finding, Finding::VictimTolerates { pod } if pod == "default/exempt"),
     );
-    assert_complains(
+    assert_finds(
         "toleration/missing-class-object-rules-its-node-out",
         |case| {
             case.claim(Preempt);
             case.add_victim("default/orphan");
             case.nominate("default/preemptor", "node-1");
         },
-        |complaint| matches!(complaint, Finding::UnknownClassOnNode { node, .. } if node == "node-1"),
+        |finding| matches!(finding, Finding::UnknownClassOnNode { node, .. } if node == "node-1"),
     );
-    assert_complains(
+    assert_finds(
         "kubernetes-pod/fits-now-without-a-victim",
         |case| {
             case.claim(Preempt);
             case.add_victim("default/p");
             case.nominate("default/p", "node1");
         },
-        |complaint| matches!(complaint, Finding::VictimNotBound { pod } if pod == "default/p"),
+        |finding| matches!(finding, Finding::VictimNotBound { pod } if pod == "default/p"),
     );
 }
 
 #[test]
 fn a_preemptor_that_may_not_preempt() {
-    assert_complains(
+    assert_finds(
         "kubernetes-group/group-that-never-preempts",
         |case| {
             case.claim(Preempt);
@@ -158,7 +158,7 @@ fn a_preemptor_that_may_not_preempt() {
                 case.nominate(&format!("default/high-{at}"), "node1");
             }
         },
-        |complaint| matches!(complaint, Finding::MayNotPreempt { .. }),
+        |finding| matches!(finding, Finding::MayNotPreempt { .. }),
     );
 }
 
@@ -166,56 +166,52 @@ fn a_preemptor_that_may_not_preempt() {
 fn the_wrong_outcome() {
     let fits_now = "kubernetes-pod/fits-now-without-a-victim";
     for outcome in [Unschedulable, Wait] {
-        assert_complains(
-            fits_now,
-            |case| case.claim(outcome),
-            |complaint| matches!(complaint, Finding::FitsNow { .. }),
-        );
+        assert_finds(fits_now, |case| case.claim(outcome), |finding| matches!(finding, Finding::FitsNow { .. }));
     }
-    assert_complains(fits_now, |case| case.claim(Wait), |complaint| *complaint == Finding::NothingInProgress);
+    assert_finds(fits_now, |case| case.claim(Wait), |finding| *finding == Finding::NothingInProgress);
     let waits = "kubernetes-pod/wait-while-victim-terminates-on-nominated-node";
-    assert_complains(
+    assert_finds(
         waits,
         |case| case.claim(Unschedulable),
-        |complaint| matches!(complaint, Finding::StillTerminating { .. }),
+        |finding| matches!(finding, Finding::StillTerminating { .. }),
     );
-    assert_complains(
+    assert_finds(
         waits,
         |case| {
             case.claim(Preempt);
             case.add_victim("default/p1");
             case.nominate("default/p", "node1");
         },
-        |complaint| matches!(complaint, Finding::StillTerminating { .. }),
+        |finding| matches!(finding, Finding::StillTerminating { .. }),
     );
-    assert_complains(waits, |case| case.claim(Wait), |complaint| matches!(complaint, Finding::Nominations { .. }));
-    assert_complains(
+    assert_finds(waits, |case| case.claim(Wait), |finding| matches!(finding, Finding::Nominations { .. }));
+    assert_finds(
         "kubernetes-pod/lowest-of-three-is-enough",
         |case| case.claim(Unschedulable),
-        |complaint| matches!(complaint, Finding::LawfulPlan { victims, .. } if victims == &["default/low-prio"]),
+        |finding| matches!(finding, Finding::LawfulPlan { victims, .. } if victims == &["default/low-prio"]),
     );
-    assert_complains(
+    assert_finds(
         "kubernetes-group/gang-takes-two-nodes-of-three",
         |case| case.claim(Unschedulable),
-        |complaint| matches!(complaint, Finding::LawfulPlanForGroup { members: 2 }),
+        |finding| matches!(finding, Finding::LawfulPlanForGroup { members: 2 }),
     );
-    assert_complains(
+    assert_finds(
         "kubernetes-group/gang-takes-two-nodes-of-three",
         |case| case.answer.outcome = Schedule,
-        |complaint| matches!(complaint, Finding::NeedlessVictims { .. }),
+        |finding| matches!(finding, Finding::NeedlessVictims { .. }),
     );
 }
 
 #[test]
 fn a_group_that_is_placed_wrongly() {
-    assert_complains(
+    assert_finds(
         "kubernetes-group/gang-takes-two-nodes-of-three",
         |case| {
             case.answer.nominated.remove("default/preemptor-2");
         },
-        |complaint| matches!(complaint, Finding::TooFewPlaced { running: 0, placed: 1, min_count: 2 }),
+        |finding| matches!(finding, Finding::TooFewPlaced { running: 0, placed: 1, min_count: 2 }),
     );
-    assert_complains(
+    assert_finds(
         "kubernetes-group/zone-constraint-clears-one-zone-never-halves",
         |case| {
             case.claim(Preempt);
@@ -224,9 +220,9 @@ fn a_group_that_is_placed_wrongly() {
             case.nominate("default/high-1", "node1");
             case.nominate("default/high-2", "node3");
         },
-        |complaint| matches!(complaint, Finding::OutsideDomain { .. }),
+        |finding| matches!(finding, Finding::OutsideDomain { .. }),
     );
-    assert_complains(
+    assert_finds(
         "kubernetes-group/own-two-low-victims-before-one-higher",
         |case| {
             case.claim(Preempt);
@@ -234,33 +230,33 @@ fn a_group_that_is_placed_wrongly() {
             case.nominate("default/urgent-1", "node1");
             case.nominate("default/urgent-2", "node1");
         },
-        |complaint| matches!(complaint, Finding::AboveTheCut { pod, priority: 50 } if pod == "default/mid"),
+        |finding| matches!(finding, Finding::AboveTheCut { pod, priority: 50 } if pod == "default/mid"),
     );
-    assert_complains(
+    assert_finds(
         "kubernetes-group/basic-group-binds-what-fits-before-it-preempts",
         |case| {
             let first = case.answer.nominated.keys().next().cloned().unwrap_or_default();
             case.answer.nominated.remove(&first);
         },
-        |complaint| matches!(complaint, Finding::MemberLeftOut { .. } | Finding::TooFewPlaced { placed: 0, .. }),
+        |finding| matches!(finding, Finding::MemberLeftOut { .. } | Finding::TooFewPlaced { placed: 0, .. }),
     );
 }
 
 #[test]
 fn unknown_victim_is_rejected() {
-    assert_complains(
+    assert_finds(
         "kubernetes-pod/lowest-of-three-is-enough",
         |case| case.add_victim("default/ghost"),
-        |complaint| matches!(complaint, Finding::Unknown { name } if name == "default/ghost"),
+        |finding| matches!(finding, Finding::Unknown { name } if name == "default/ghost"),
     );
-    assert_complains(
+    assert_finds(
         "kubernetes-pod/lowest-of-three-is-enough",
         |case| case.nominate("default/mid-prio", "node1"),
-        |complaint| matches!(complaint, Finding::NotOfThePreemptor { pod } if pod == "default/mid-prio"),
+        |finding| matches!(finding, Finding::NotOfThePreemptor { pod } if pod == "default/mid-prio"),
     );
-    assert_complains(
+    assert_finds(
         "kubernetes-pod/resize-preempts-on-its-own-node",
         |case| case.nominate("default/preemptor-pod", "preempt-node"),
-        |complaint| matches!(complaint, Finding::Nominations { expected } if expected.is_empty()),
+        |finding| matches!(finding, Finding::Nominations { expected } if expected.is_empty()),
     );
 }
