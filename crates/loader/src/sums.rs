@@ -40,11 +40,11 @@ pub(crate) fn pods_beyond_sum<'p>(
 }
 
 /// Returns the workloads to set aside. An admitted workload counts with its usage, a pending one with its requests.
-pub(crate) fn workloads_beyond_sum<'w>(
-    workloads: &'w [(NamespacedName, Workload)],
+pub(crate) fn workloads_beyond_sum(
+    workloads: &[(NamespacedName, Workload)],
     n_cells: usize,
     n_resources: usize,
-) -> BTreeSet<&'w NamespacedName> {
+) -> BTreeSet<&NamespacedName> {
     let used = |workload: &Workload, cell: FlavorResourceId| {
         let usage = workload.admission.iter().flat_map(|admission| &admission.usage);
         usage.filter(|(own, _)| *own == cell).fold(0_i64, |sum, (_, amount)| sum.saturating_add(*amount))
