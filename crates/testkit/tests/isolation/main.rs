@@ -4,6 +4,7 @@ mod answers;
 mod damaged;
 mod differential;
 mod interference;
+mod keys;
 mod life;
 mod operations;
 mod small;
