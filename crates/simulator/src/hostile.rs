@@ -26,7 +26,7 @@ pub const NODE: &str = "only-tenant-b";
 pub const SCHEDULER: &str = "default-scheduler";
 
 /// Whether harmless objects have forged marks. The scheduler still reads marks from annotations, and removes those that it does not need.
-const FORGES_MARKS: bool = false;
+const FORGES_MARKS: bool = true;
 /// Whether harmless objects include queue configurations. The loader still reads them from every namespace.
 const FORGES_QUEUES: bool = false;
 
