@@ -1,6 +1,8 @@
 //! Lists and watches the objects of one kind, and sends every change to the event queue, in order. An interrupted watch continues from its
 //! last version; if the API server no longer has that version, the kind is listed again.
 
+#[cfg(test)]
+mod damaged_lines;
 mod line;
 mod list;
 mod undecodable;

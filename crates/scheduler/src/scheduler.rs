@@ -162,6 +162,9 @@ impl Scheduler {
     }
 
     fn refresh(&mut self, now: Timestamp) {
+        if self.bugs.has(Bug::BrokenObjectStopsRebuild) && !self.view.live.quarantined().is_empty() {
+            return;
+        }
         self.view.live.refresh();
         self.report_problems(now);
     }

@@ -20,6 +20,10 @@ pub enum Bug {
     EarlyQuota,
     /// Reading an object named `fatal` panics and leaves a snapshot without pods.
     PanicInObserve,
+    /// While an object is set aside, the snapshot is not rebuilt.
+    BrokenObjectStopsRebuild,
+    /// A bound pod whose labels change is no longer counted on its node.
+    ForgottenRelabelledPod,
     /// The decision about a unit named `fatal` panics and leaves a snapshot without pods.
     Panic,
 }

@@ -281,6 +281,13 @@ impl ClusterView {
         {
             unmark(Arc::make_mut(pod));
         }
+        let is_relabelled = |pod: &Arc<Pod>| {
+            let before = before.as_ref().filter(|before| before.node_name.is_some());
+            before.is_some_and(|before| before.metadata.labels != pod.metadata.labels)
+        };
+        if bugs.has(Bug::ForgottenRelabelledPod) {
+            after = after.filter(|pod| !is_relabelled(pod));
+        }
         if before == after {
             return None;
         }

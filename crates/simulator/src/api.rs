@@ -10,6 +10,8 @@ use reprieve_loader::time::time;
 use reprieve_scheduler::effects::{apply, terminate};
 use reprieve_scheduler::{Action, ActionResult, Event};
 
+use crate::hostile::is_of_tenant;
+
 /// The objects, and the watch events that were not delivered yet.
 #[derive(Default)]
 pub struct Api {
@@ -19,6 +21,8 @@ pub struct Api {
     /// The version of the last change.
     pub version: u64,
     uids: u64,
+    /// The number of objects that the hostile tenant created. Uids of other objects do not depend on it, nor do names that contain a uid.
+    hostile_uids: u64,
     changes: Vec<Event>,
 }
 
@@ -68,8 +72,13 @@ impl Api {
 
     /// Creates an object with a new uid.
     pub fn create(&mut self, mut object: Object, now: Timestamp) {
-        self.uids += 1;
-        let uid = format!("{:08}", self.uids);
+        let uid = if is_of_tenant(&object) {
+            self.hostile_uids += 1;
+            format!("hostile-{:08}", self.hostile_uids)
+        } else {
+            self.uids += 1;
+            format!("{:08}", self.uids)
+        };
         let metadata = object.metadata_mut();
         metadata.uid = Some(uid);
         metadata.creation_timestamp = time(now).map(Time);

@@ -58,6 +58,10 @@ faults! {
     lost_nodes LostNode 500;
     /// The scheduler is restarted (drawn once per step).
     restarts Restart 5_000;
+    /// A hostile tenant creates, changes or deletes an object (drawn once per point in time).
+    hostile_objects HostileObject 10_000;
+    /// A bound pod gets the label of a queue that does not exist (drawn once per point in time).
+    relabelled_pods RelabelledPod 5_000;
 }
 
 impl Faults {

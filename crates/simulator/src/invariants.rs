@@ -5,6 +5,7 @@ mod every_pending_unit_is_tracked;
 mod evictions_are_bounded;
 mod gangs_are_evicted_whole;
 mod gangs_start_with_min_count;
+mod hostile_tenant_is_left_alone;
 mod idle_means_nothing_fits;
 mod job_matches_workload;
 mod lawful;
@@ -61,6 +62,7 @@ impl Invariants {
         named("victims have a standing plan", cluster, victims_have_a_standing_plan::check(cluster, step))?;
         named("no double eviction", cluster, self.no_double_eviction.check(cluster, step))?;
         named("no second preemption", cluster, self.no_second_preemption.check(cluster, step))?;
+        named("hostile tenant is left alone", cluster, hostile_tenant_is_left_alone::check(step))?;
         named("lawful victims", cluster, lawful::check(cluster, step))
     }
 

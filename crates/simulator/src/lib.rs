@@ -14,6 +14,7 @@ mod api;
 pub mod campaign;
 mod fault_injector;
 pub mod faults;
+pub mod hostile;
 pub mod input;
 pub mod invariants;
 mod job;

@@ -5,6 +5,7 @@
 //! - `process`: the scheduler process, and the messages between it and the API server;
 //! - `job_controller`, `kubelet`, `disruption_controller`: create pods, start and stop them, and update budgets;
 //! - `faults`: the injected faults;
+//! - `tenants`: the objects of a hostile tenant, and mistakes of the others;
 //! - `statistics`: the results of the run.
 
 mod disruption_controller;
@@ -15,6 +16,7 @@ mod process;
 mod run_config;
 mod sim_event;
 mod statistics;
+mod tenants;
 
 use reprieve_api::{Kind, NamespacedName, Object, ObjectSet, Source};
 use reprieve_engine::Timestamp;
@@ -29,6 +31,7 @@ use self::statistics::Statistics;
 use crate::api::Api;
 use crate::fault_injector::FaultInjector;
 use crate::faults::Fault;
+use crate::hostile::{Hostile, is_of_tenant};
 use crate::job::Job;
 use crate::run::{Gang, Preemption, Run};
 use crate::timeline::Timeline;
@@ -69,6 +72,9 @@ impl VirtualCluster {
         };
         for object in cluster.setup.objects.clone() {
             cluster.api.create(object, cluster.setup.start);
+        }
+        if cluster.setup.faults.hostile_objects > 0 {
+            cluster.api.create(Hostile::node(), cluster.setup.start);
         }
         cluster.api.take_changes();
         cluster.process.list_all(&mut cluster.timeline, &cluster.api);
@@ -128,6 +134,13 @@ impl VirtualCluster {
         if let Some(rng) = self.faults.draw_fault(Fault::LostNode, "") {
             self.lose_node(rng);
         }
+        // 4. Let tenants change their objects, if those faults are drawn.
+        if let Some(rng) = self.faults.draw_fault(Fault::HostileObject, "") {
+            self.act_as_hostile_tenant(rng);
+        }
+        if let Some(rng) = self.faults.draw_fault(Fault::RelabelledPod, "") {
+            self.relabel_pod(rng);
+        }
         true
     }
 
@@ -135,14 +148,14 @@ impl VirtualCluster {
         &self.process.scheduler
     }
 
-    /// All objects of the API server.
+    /// The objects of the API server without those of the hostile tenant, on which no invariant depends.
     pub(crate) fn objects(&self) -> ObjectSet {
-        let source = Source { file: "the virtual cluster".into(), document: 1, item: None };
-        let mut objects = ObjectSet::default();
-        for object in self.api.all() {
-            objects.push(object, &source);
-        }
-        objects
+        without_tenant(self.api.all())
+    }
+
+    /// The objects in the view of the scheduler without those of the hostile tenant.
+    pub(crate) fn known_objects(&self) -> ObjectSet {
+        without_tenant(&self.scheduler().live().all_objects().iter().collect::<Vec<_>>())
     }
 
     /// The gangs that are not finished.
@@ -335,6 +348,15 @@ impl VirtualCluster {
         }
         result
     }
+}
+
+fn without_tenant<'o>(objects: impl IntoIterator<Item = &'o Object>) -> ObjectSet {
+    let source = Source { file: "the virtual cluster".into(), document: 1, item: None };
+    let mut set = ObjectSet::default();
+    for object in objects.into_iter().filter(|object| !is_of_tenant(object)) {
+        set.push(object, &source);
+    }
+    set
 }
 
 /// The subject of a request in the draw of faults.

@@ -15,6 +15,8 @@ fn every_bug_is_detected() {
         (Bug::TrustedTimeout, "Kubernetes"),
         (Bug::IgnoredFence, "YuniKorn"),
         (Bug::EarlyQuota, "Kueue"),
+        (Bug::BrokenObjectStopsRebuild, "Kubernetes"),
+        (Bug::ForgottenRelabelledPod, "YuniKorn"),
     ] {
         let caught = (0..200).find_map(|seed| {
             let mut setup = setup(seed, policy, Faults::SOME);

@@ -1,4 +1,4 @@
-//! The pods on a node request no more than its allocatable resources.
+//! The pods on a node request no more than its allocatable resources. The hostile tenant has a node of its own.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,9 @@ use super::CheckResult;
 use crate::virtual_cluster::VirtualCluster;
 
 pub(super) fn check(cluster: &VirtualCluster) -> CheckResult {
+    let objects = cluster.objects();
     let mut used: BTreeMap<&str, Amounts> = BTreeMap::new();
-    for pod in cluster.api.pods().filter(|pod| !pod.is_finished()) {
+    for pod in objects.pods.iter().map(|pod| &pod.object).filter(|pod| !pod.is_finished()) {
         let Some(node) = pod.node_name.as_deref() else { continue };
         let used = used.entry(node).or_default();
         for (resource, amount) in requests::requests(pod).map_err(|error| error.to_string())? {

@@ -1,4 +1,4 @@
-//! Every pending unit is in the queue of the scheduler, and the scheduler takes no pod to be terminating that is not.
+//! Every pending unit, but those of the hostile tenant, is in the queue of the scheduler, and the scheduler takes no pod to be terminating that is not.
 
 use std::collections::BTreeSet;
 
@@ -7,6 +7,7 @@ use reprieve_engine::Timestamp;
 use reprieve_scheduler::UnitRef;
 
 use super::{CheckResult, ensure};
+use crate::hostile::TENANT;
 use crate::virtual_cluster::VirtualCluster;
 
 /// The time after which the scheduler has received every change, at the latest by a list.
@@ -43,7 +44,7 @@ impl EveryPendingUnitIsTracked {
         if now.0 - cluster.process.started.0 < DELIVERED_MICROS {
             return Ok(());
         }
-        for pod in cluster.api.pods() {
+        for pod in cluster.api.pods().filter(|pod| pod.metadata.namespace.as_deref() != Some(TENANT)) {
             self.check_terminating(cluster, pod)?;
             let bound = pod.node_name.is_some();
             let created = pod.metadata.creation_timestamp.as_ref().map_or(i64::MIN, |at| at.0.as_microsecond());

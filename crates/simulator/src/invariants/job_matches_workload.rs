@@ -1,16 +1,19 @@
-//! Under policy Kueue the state of a Job follows that of its workload within minutes, and a Job without quota has no pods.
+//! Under policy Kueue the state of a Job follows that of its workload within minutes, and a Job without quota has no pods. The Jobs of the
+//! hostile tenant are not checked.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_api::kueue::KueueWorkload;
-use reprieve_api::{NamespacedName, Object};
+use reprieve_api::{NamespacedName, Object, Pod};
 use reprieve_engine::{Policy, Timestamp};
 use reprieve_scheduler::UnitRef;
 use reprieve_scheduler::effects::is_true;
 
 use super::CheckResult;
+use crate::hostile::{TENANT, is_of_tenant};
 use crate::virtual_cluster::VirtualCluster;
 
 /// The time within which a Job follows its workload, also with faults.
@@ -33,7 +36,7 @@ impl JobMatchesWorkload {
         }
         let mut workloads: BTreeMap<&str, &KueueWorkload> = BTreeMap::new();
         let mut jobs: Vec<&Job> = Vec::new();
-        for object in cluster.api.all() {
+        for object in cluster.api.all().filter(|object| !is_of_tenant(object)) {
             match object {
                 Object::KueueWorkload(workload) => {
                     workloads.insert(owner(&workload.metadata).unwrap_or_default(), workload);
@@ -42,7 +45,8 @@ impl JobMatchesWorkload {
                 _ => {}
             }
         }
-        for pod in cluster.api.pods().filter(|pod| !pod.is_finished()) {
+        let of_others = |pod: &&Arc<Pod>| pod.metadata.namespace.as_deref() != Some(TENANT);
+        for pod in cluster.api.pods().filter(|pod| !pod.is_finished()).filter(of_others) {
             let Some(job) = owner(&pod.metadata) else { continue };
             let admission = workloads.get(job).and_then(|workload| workload.status.as_ref()?.admission.as_ref());
             if admission.is_none() {

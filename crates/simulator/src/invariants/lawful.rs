@@ -52,7 +52,7 @@ fn check_independently(
         nominated: placement.iter().map(|(pod, node)| (pod.to_string(), node.clone())).collect(),
     };
     // The decision was made before the nominations that follow from it.
-    let mut objects = cluster.scheduler().live().all_objects();
+    let mut objects = cluster.known_objects();
     for pod in objects.pods.iter_mut().map(|pod| &mut pod.object) {
         let name = NamespacedName::from_meta(&pod.metadata);
         if placement.iter().any(|(placed, _)| *placed == name)
@@ -93,7 +93,7 @@ fn check_priority(
 
 /// A victim in another queue belongs to a queue that borrows; a victim in the same queue has a lower priority.
 fn check_quota(cluster: &VirtualCluster, preemptor: &NamespacedName, victims: &[NamespacedName]) -> CheckResult {
-    let objects = cluster.scheduler().live().all_objects();
+    let objects = cluster.known_objects();
     let mut quota = Quota::of(&objects)?;
     let find = |name: &NamespacedName| {
         let mut all = objects.kueue_workloads.iter().map(|workload| &workload.object);

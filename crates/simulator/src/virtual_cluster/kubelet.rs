@@ -51,10 +51,10 @@ impl VirtualCluster {
         self.api.pod(name).filter(|pod| pod.metadata.uid.as_deref() == Some(uid))
     }
 
-    /// Marks a pod as running, unless it was deleted.
+    /// Marks a pod as running, unless it was deleted or has finished.
     pub(super) fn start(&mut self, name: &NamespacedName, uid: &str) {
         let now = self.timeline.now();
-        if self.pod(name, uid).is_none_or(|pod| pod.metadata.deletion_timestamp.is_some()) {
+        if self.pod(name, uid).is_none_or(|pod| pod.metadata.deletion_timestamp.is_some() || pod.is_finished()) {
             return;
         }
         self.api.change(name, |pod| {

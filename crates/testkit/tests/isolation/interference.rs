@@ -1,0 +1,113 @@
+//! Objects of one tenant that cannot lawfully affect another change nothing for it: not its decisions and explanations, not the actions on its
+//! objects.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use reprieve_api::kinds::Object;
+use reprieve_simulator::hostile::{Harm, Hostile, Targets};
+
+use crate::answers::{answer, difference};
+use crate::life;
+use crate::worlds::{World, cases, object_set, random};
+
+/// The cache answers a world's question the same, while hostile objects come, change and go.
+fn cache_is_undisturbed(world: &World, seed: u64) -> Result<(), String> {
+    let mut cache = world.cache();
+    for object in &world.objects {
+        cache.upsert(object.clone());
+    }
+    cache.refresh();
+    let expected = answer(world, cache.loaded_mut());
+    let targets = Targets::of(&object_set(&world.objects));
+    let mut hostile = Hostile::new(seed, &targets, Harm::None);
+    let kinds = world.hostile_kinds();
+    let mut put = Vec::new();
+    for round in 0..8 {
+        let object = hostile.object(&kinds);
+        let text = object.as_ref().map(json).unwrap_or_default();
+        let what = match object {
+            Some(object) if round < 6 => {
+                put.push(object.key());
+                cache.upsert(object);
+                text
+            }
+            _ => {
+                let Some(key) = put.pop() else { continue };
+                cache.remove(&key);
+                format!("without {key}")
+            }
+        };
+        cache.refresh();
+        let found = answer(world, cache.loaded_mut());
+        if found != expected {
+            return Err(format!("after {what}\n{}", difference(&expected, &found)));
+        }
+    }
+    Ok(())
+}
+
+/// The scheduler acts the same on the objects of a world, while hostile objects come, change and go.
+fn scheduler_is_undisturbed(world: &World, seed: u64) -> Result<(), String> {
+    let expected = life::run(world, &[]);
+    let targets = Targets::of(&object_set(&world.objects));
+    let mut hostile = Hostile::new(seed, &targets, Harm::None);
+    let kinds = world.hostile_kinds();
+    let batches: Vec<Vec<Object>> =
+        (0..life::ROUNDS).map(|_| (0..3).filter_map(|_| hostile.object(&kinds)).collect()).collect();
+    let found = life::run(world, &batches);
+    if found == expected {
+        return Ok(());
+    }
+    let objects: Vec<String> = batches.iter().flatten().map(json).collect();
+    let (expected, found) = (expected.join("\n"), found.join("\n"));
+    Err(format!("with\n{}\n{}", objects.join("\n"), difference(&expected, &found)))
+}
+
+pub fn json(object: &Object) -> String {
+    format!("{:?} {}", object.kind(), serde_json::to_string(object).unwrap_or_default())
+}
+
+/// Runs a check in many worlds and reports all that fail, grouped by the first line of the problem.
+pub fn holds_in(worlds: impl Iterator<Item = World>, check: impl Fn(&World, u64) -> Result<(), String>) {
+    let mut failures: BTreeMap<String, (usize, String)> = BTreeMap::new();
+    let mut n_worlds = 0;
+    for (seed, world) in (0..).zip(worlds) {
+        n_worlds += 1;
+        let result = catch_unwind(AssertUnwindSafe(|| check(&world, seed))).unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            Err(format!("PANIC {}", text.unwrap_or_default()))
+        });
+        if let Err(problem) = result {
+            let group = problem.lines().next().unwrap_or_default().chars().take(60).collect();
+            let (count, _) = failures.entry(group).or_insert_with(|| (0, format!("{} {seed}: {problem}", world.name)));
+            *count += 1;
+        }
+    }
+    for (count, first) in failures.values().take(20) {
+        println!("{count} times, first in {first}\n");
+    }
+    let failed: usize = failures.values().map(|(count, _)| count).sum();
+    assert_eq!(failed, 0, "{failed} of {n_worlds} worlds are disturbed");
+}
+
+#[test]
+fn cases_are_decided_the_same() {
+    holds_in(cases().into_iter(), cache_is_undisturbed);
+}
+
+#[test]
+fn random_clusters_are_decided_the_same() {
+    holds_in(random(0..100), cache_is_undisturbed);
+}
+
+#[test]
+fn cases_are_scheduled_the_same() {
+    holds_in(cases().into_iter(), scheduler_is_undisturbed);
+}
+
+#[test]
+fn random_clusters_are_scheduled_the_same() {
+    holds_in(random(0..60), scheduler_is_undisturbed);
+}
