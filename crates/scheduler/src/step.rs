@@ -76,7 +76,7 @@ pub enum StepOutcome {
 /// A decision as a PreemptionTest file.
 #[derive(Clone, Debug)]
 pub struct RecordedDecision {
-    /// The time of the decision, and namespace and name of the preemptor: a file name without extension.
+    /// The time of the decision and a digest of the text: a file name without extension, in which no name of an object occurs.
     pub name: String,
     /// The content of the file.
     pub text: String,

@@ -34,12 +34,17 @@ impl Scheduler {
             UnitRef::Job(_) | UnitRef::BatchJob(_) => return None,
         };
         let key = unit.key().name;
-        let file_name = format!("{}-{}-{}", at.strftime("%Y%m%dT%H%M%S.%6fZ"), key.namespace, key.name);
         let preemptor = PreemptorRef { kind: kind.to_owned(), namespace: key.namespace, name: key.name };
         let spec = TestSpec { now: Some(at.to_string()), profile, preemptor, expect: None };
         let answer = named(self.view.loaded(), &question.preemptor(self.view.loaded()).members, outcome);
         let is_known = |pod: &_| self.view.loaded().names.pod_id(pod).is_some();
         let text = record(&self.view.live.all_objects(), is_known, &spec, &answer, &[]).ok()?;
-        Some(RecordedDecision { name: file_name, text })
+        let name = format!("{}-{:016x}", at.strftime("%Y%m%dT%H%M%S.%6fZ"), fnv1a(&text));
+        Some(RecordedDecision { name, text })
     }
+}
+
+/// The 64-bit FNV-1a hash of a text: the same text gives the same name on every machine.
+fn fnv1a(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
