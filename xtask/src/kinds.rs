@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use reprieve_api::kinds::{Kind, Reader};
-use reprieve_api::permissions::{CHANGES, EVENTS, LEASE, Objects, Permission, READ_VERBS};
+use reprieve_api::permissions::{CHANGES, COPY_OF_QUEUES, EVENTS, LEASE, Objects, Permission, READ_VERBS};
 
 use crate::tasks::root;
 
@@ -27,21 +27,21 @@ const READERS: [(Reader, &str); 5] = [
     (Reader::Kueue, "Kueue"),
 ];
 
-const BLOCKS: [Block; 5] = [
+const BLOCKS: [Block; 6] = [
     Block {
         file: "deploy/chart/reprieve/templates/role-run.yaml",
         begin: "  # Kinds that are read, from crates/api/src/kinds.rs by `cargo xtask fix`.\n",
         end: "  # End of the kinds that are read.\n",
-        text: || read_rules(&format!("[{}]", READ_VERBS.join(", "))),
+        text: || read_rules(&format!("[{}]", READ_VERBS.join(", ")), Condition::Policies),
     },
     Block {
         file: "deploy/chart/reprieve/templates/role-plan.yaml",
         begin: "  # Kinds that are read, from crates/api/src/kinds.rs by `cargo xtask fix`.\n",
         end: "  # End of the kinds that are read.\n",
-        text: || read_rules("[get, list]"),
+        text: || read_rules("[get, list]", Condition::None),
     },
     Block {
-        file: "deploy/chart/reprieve/templates/role-run.yaml",
+        file: "deploy/chart/reprieve/templates/_rules.tpl",
         begin: "  # Changes, from crates/api/src/permissions.rs by `cargo xtask fix`.\n",
         end: "  # End of the changes.\n",
         text: change_rules,
@@ -51,6 +51,12 @@ const BLOCKS: [Block; 5] = [
         begin: "  # The lease, from crates/api/src/permissions.rs by `cargo xtask fix`.\n",
         end: "  # End of the lease.\n",
         text: || LEASE.iter().map(rule_with_purpose).collect(),
+    },
+    Block {
+        file: "deploy/chart/reprieve/templates/role-run.yaml",
+        begin: "  # The copy of the queues, from crates/api/src/permissions.rs by `cargo xtask fix`.\n",
+        end: "  # End of the copy of the queues.\n",
+        text: || conditional_rules(COPY_OF_QUEUES.iter(), Condition::Policies),
     },
     Block { file: "docs/run.md", begin: "<!-- kinds -->\n", end: "<!-- end of kinds -->\n", text: kinds_by_policy },
 ];
@@ -95,25 +101,61 @@ impl Block {
     }
 }
 
-/// The rules to read all kinds, one for each policy and API group.
-fn read_rules(verbs: &str) -> String {
+/// Where a template of the chart has the list of the configured policies, on which the rules of a policy depend.
+#[derive(Clone, Copy)]
+enum Condition {
+    /// In no variable: the rules of all policies apply.
+    None,
+    /// In the variable `$policies`.
+    Policies,
+    /// In the argument of a named template.
+    Argument,
+}
+
+impl Condition {
+    /// Rules that apply only under the policy of this reader.
+    fn around(self, reader: Reader, rules: &str) -> String {
+        let policies = match self {
+            Self::None => return rules.to_owned(),
+            Self::Policies => "$policies",
+            Self::Argument => ".",
+        };
+        match READERS.iter().find(|(known, _)| *known == reader && reader != Reader::All) {
+            Some((_, policy)) => format!("  {{{{- if has \"{policy}\" {policies} }}}}\n{rules}  {{{{- end }}}}\n"),
+            None => rules.to_owned(),
+        }
+    }
+}
+
+/// The rules to read all kinds, one for each policy and API group, without the ConfigMap with the queues, which has a role of its own.
+fn read_rules(verbs: &str, condition: Condition) -> String {
     let mut text = String::new();
     for (reader, policy) in READERS {
         let mut groups: BTreeMap<(&str, Objects), Vec<&str>> = BTreeMap::new();
-        for permission in Kind::ALL.iter().map(|kind| Permission::to_read(*kind)).filter(|read| read.reader == reader) {
+        let kinds = Kind::ALL.iter().filter(|kind| **kind != Kind::ConfigMap);
+        for permission in kinds.map(|kind| Permission::to_read(*kind)).filter(|read| read.reader == reader) {
             groups.entry((permission.group, permission.objects)).or_default().push(permission.resource);
         }
-        let _ = writeln!(text, "  # Read under {}:", if reader == Reader::All { "every policy" } else { policy });
-        for ((group, objects), resources) in groups {
-            text += &rule(group, &resources.join(", "), objects, verbs);
+        if groups.is_empty() {
+            continue;
         }
+        let mut rules = format!("  # Read under {}:\n", if reader == Reader::All { "every policy" } else { policy });
+        for ((group, objects), resources) in groups {
+            rules += &rule(group, &resources.join(", "), objects, verbs);
+        }
+        text += &condition.around(reader, &rules);
     }
     text
 }
 
 /// The rules to change objects and to write events, each with its purpose.
 fn change_rules() -> String {
-    CHANGES.iter().chain([&EVENTS]).map(rule_with_purpose).collect()
+    conditional_rules(CHANGES.iter().chain([&EVENTS]), Condition::Argument)
+}
+
+/// Rules, each with its purpose, that depend on the configured policies.
+fn conditional_rules<'p>(permissions: impl Iterator<Item = &'p Permission>, condition: Condition) -> String {
+    permissions.map(|permission| condition.around(permission.reader, &rule_with_purpose(permission))).collect()
 }
 
 fn rule_with_purpose(permission: &Permission) -> String {
@@ -126,8 +168,8 @@ fn rule(group: &str, resources: &str, objects: Objects, verbs: &str) -> String {
     let group = if group.is_empty() { "\"\"" } else { group };
     let names = match objects {
         Objects::All => String::new(),
-        Objects::Named(name) => format!("    resourceNames: [{name}]\n"),
         Objects::NamedAsRelease => "    resourceNames: [{{ .Release.Name }}]\n".to_owned(),
+        Objects::CopyOfQueues => "    resourceNames: [{{ .Release.Name }}-queues]\n".to_owned(),
     };
     format!("  - apiGroups: [{group}]\n    resources: [{resources}]\n{names}    verbs: {verbs}\n")
 }
@@ -157,7 +199,7 @@ mod tests {
 
     #[test]
     fn every_kind_and_every_change_has_a_rule() {
-        let rules = read_rules("[get]") + &change_rules();
+        let rules = read_rules("[get]", Condition::Policies) + &change_rules();
         let has_rule = |permission: Permission| {
             let group = if permission.group.is_empty() { "\"\"" } else { permission.group };
             let (group, resource) = (format!("apiGroups: [{group}]"), permission.resource);
@@ -168,9 +210,21 @@ mod tests {
             };
             rules.split("  - ").any(is_for)
         };
-        let permissions = Kind::ALL.iter().map(|kind| Permission::to_read(*kind)).chain(CHANGES.iter().copied());
+        let kinds = Kind::ALL.iter().filter(|kind| **kind != Kind::ConfigMap);
+        let permissions = kinds.map(|kind| Permission::to_read(*kind)).chain(CHANGES.iter().copied());
         for permission in permissions {
             assert!(has_rule(permission), "{permission:?}");
         }
+    }
+
+    #[test]
+    fn rules_of_a_policy_depend_on_it() {
+        let rules = change_rules();
+        let jobs = rules.split_once("resources: [jobs]").expect("a rule for Jobs").0;
+        let condition = jobs.rsplit_once("{{- if ").expect("a condition").1;
+        assert!(condition.starts_with("has \"Kueue\" .") && !condition.contains("{{- end"), "{condition}");
+        assert!(rules.starts_with("  # Evict victims.\n"), "every policy evicts: {rules}");
+        assert!(!read_rules("[get]", Condition::None).contains("{{"));
+        assert!(!read_rules("[get]", Condition::Policies).contains("configmaps"), "its role is for one ConfigMap");
     }
 }

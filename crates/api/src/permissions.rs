@@ -28,10 +28,10 @@ pub struct Permission {
 pub enum Objects {
     /// All objects.
     All,
-    /// The objects with this name.
-    Named(&'static str),
     /// The objects with the name of the Helm release, which is also the name of the lease.
     NamedAsRelease,
+    /// The ConfigMap with the last valid queues, whose name is that of the release with `-queues`.
+    CopyOfQueues,
 }
 
 const fn permission(
@@ -79,15 +79,20 @@ pub const LEASE: &[Permission] = &[
     },
 ];
 
+/// The permissions to store the last valid queues, in Reprieve's own namespace.
+pub const COPY_OF_QUEUES: &[Permission] = &[
+    permission(Reader::YuniKorn, "", "configmaps", &["create"], "Create the copy of the last valid queues."),
+    Permission {
+        objects: Objects::CopyOfQueues,
+        ..permission(Reader::YuniKorn, "", "configmaps", &["get", "update"], "Read and update the copy.")
+    },
+];
+
 impl Permission {
-    /// The permission to read a kind. The only readable ConfigMap is the one with YuniKorn's queues.
+    /// The permission to read a kind. The configuration names the only ConfigMap that is read, so that permission is for one object.
     pub const fn to_read(kind: Kind) -> Self {
         let Resource { group, plural, reader, .. } = kind.resource();
-        let objects = match kind {
-            Kind::ConfigMap => Objects::Named("yunikorn-configs"),
-            _ => Objects::All,
-        };
-        Self { objects, ..permission(reader, group, plural, READ_VERBS, "Read the kind.") }
+        permission(reader, group, plural, READ_VERBS, "Read the kind.")
     }
 
     /// The resource without the subresource, and the subresource.

@@ -394,8 +394,9 @@ fn accept(mut value: Value, source: &Source, read: &mut ReadState<'_>) -> Result
         objects.unknown_fields.extend(unknown_fields(type_name, &kind, &value));
     }
     let of_table = Kind::stored(group, &kind);
-    // The only ConfigMap that is read is the one with YuniKorn's queues.
-    let other_config_map = of_table == Some(Kind::ConfigMap) && !reference(&value).name.ends_with("yunikorn-configs");
+    // Only ConfigMaps with YuniKorn's queues are read. The one with YuniKorn's name is read even if it lacks them, to say so.
+    let has_queues = value["data"].get("queues.yaml").is_some() || reference(&value).name == "yunikorn-configs";
+    let other_config_map = of_table == Some(Kind::ConfigMap) && !has_queues;
     let Some(of_table) = of_table.filter(|_| !other_config_map) else {
         *objects.skipped.entry(format!("{api_version} {kind}")).or_default() += 1;
         return Ok(());

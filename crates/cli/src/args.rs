@@ -9,6 +9,7 @@ use reprieve_api::{InputError, ObjectSet, PreemptorRef, Source, TestSpec};
 use reprieve_cluster::client::Cluster;
 use reprieve_engine::Policy;
 use reprieve_engine::policy::kueue::PlacementMode;
+use reprieve_loader::QueueSettings;
 
 use crate::input::{self, Error, Input};
 
@@ -52,12 +53,12 @@ impl ClusterArgs {
 }
 
 impl QuestionArgs {
-    /// Reads the files, or the current state of the cluster.
-    pub fn read(&self) -> Result<Input, Error> {
+    /// Reads the files, or the current state of the cluster with these queues. Only policy YuniKorn needs the ConfigMap with queues.
+    pub fn read(&self, queues: &QueueSettings, reads_config_map: bool) -> Result<Input, Error> {
         if !self.filename.is_empty() {
             return input::read(&self.filename);
         }
-        let (objects, warnings) = reprieve_cluster::snapshot::read(&self.cluster.cluster())?;
+        let (objects, warnings) = reprieve_cluster::snapshot::read(&self.cluster.cluster(), queues, reads_config_map)?;
         for warning in warnings {
             anstream::eprintln!("warning: {warning}");
         }

@@ -5,6 +5,7 @@ pub mod policies;
 
 use clap::{Args, ValueEnum};
 use reprieve_api::{PreemptorRef, TestSpec, fields};
+use reprieve_loader::QueueSettings;
 use serde_json::json;
 
 use self::policies::{PolicyResult, compare_policies};
@@ -41,7 +42,7 @@ pub fn run(args: &CompareArgs) -> Result<u8, Error> {
     if asking.filename.is_empty() && asking.preemptor.is_none() {
         return Err(missing_preemptor(""));
     }
-    let Input { objects, test } = asking.read()?;
+    let Input { objects, test } = asking.read(&QueueSettings::default(), true)?;
     let (recorded, source): (Option<TestSpec>, _) = test.map(|test| (test.object.spec.clone(), test.source)).unzip();
     let Some(preemptor) = asking.named()?.or_else(|| recorded.as_ref().map(|spec| spec.preemptor.clone())) else {
         return Err(missing_preemptor(""));

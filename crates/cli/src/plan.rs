@@ -14,7 +14,7 @@ use reprieve_loader::policy::{DEFAULT_NOW, policy};
 use reprieve_loader::submit::submit;
 use reprieve_loader::time::parse_time;
 use reprieve_loader::unsupported::{Requirement, assume};
-use reprieve_loader::{Question, timestamp};
+use reprieve_loader::{LoadScope, Question, QueueSettings, timestamp};
 use reprieve_report::cycle::cycle_report;
 use reprieve_report::report::decide_and_report;
 use serde::Serialize;
@@ -83,7 +83,9 @@ pub fn run(args: &PlanArgs) -> Result<u8, Error> {
     if args.asking.filename.is_empty() && args.asking.preemptor.is_none() && args.submit.is_none() && !args.cycle {
         return Err(missing_preemptor(", or submit one with --submit"));
     }
-    let Input { mut objects, test } = args.asking.read()?;
+    let asked = profile(args, None, Profile::default())?;
+    let reads_config_map = asked.policy.eq_ignore_ascii_case("YuniKorn");
+    let Input { mut objects, test } = args.asking.read(&QueueSettings::of_profile(&asked)?, reads_config_map)?;
     let (recorded, source) = test.map(|test| (test.object.spec.clone(), test.source)).unzip();
     let blame = |error| attribute_to_flag(error, &question_flags(args), source.as_ref());
     if args.cycle {
@@ -93,10 +95,10 @@ pub fn run(args: &PlanArgs) -> Result<u8, Error> {
     let mut warnings = Vec::new();
     let spec = question(args, recorded.as_ref(), &mut objects, &mut warnings)?;
     assume(&mut objects, &args.assume);
-    let (policy, scheduler_name) = (policy(&spec.profile).map_err(&blame)?, spec.profile.scheduler_name.as_deref());
+    let (policy, scope) = (policy(&spec.profile).map_err(&blame)?, LoadScope::of_profile(&spec.profile)?);
     warnings.extend(fields::warnings_about(&spec.preemptor, &objects, matches!(policy, Policy::Koordinator(_))));
     warnings.extend(args.asking.check(&objects, recorded.as_ref(), Some(&policy))?);
-    let mut loaded = load_as(&objects, OnInvalid::Quarantine, &policy, scheduler_name)?;
+    let mut loaded = load_as(&objects, OnInvalid::Quarantine, &policy, &scope)?;
     let question = Question::new(&spec, &loaded).map_err(blame)?;
     let mut report = decide_and_report(&question, &mut loaded);
     report.warnings.extend(warnings);
@@ -204,7 +206,7 @@ fn cycle(
     let now = parse_time(args.asking.clock(recorded).as_deref().unwrap_or(DEFAULT_NOW));
     let now = now.map_err(|error| blame(error.field("spec.now")))?;
     let missing = args.asking.check(objects, recorded, Some(&policy))?;
-    let loaded = load_as(objects, OnInvalid::Quarantine, &policy, profile.scheduler_name.as_deref())?;
+    let loaded = load_as(objects, OnInvalid::Quarantine, &policy, &LoadScope::of_profile(&profile)?)?;
     let mut report = cycle_report(&loaded, &kueue, timestamp(now));
     let heads: BTreeSet<&str> = report.heads.iter().map(|head| head.workload.as_str()).collect();
     let of_heads = |unknown: &&UnknownField| unknown.kind == "Workload" && heads.contains(&*unknown.name.to_string());
@@ -237,11 +239,11 @@ fn hint(args: &PlanArgs, objects: &ObjectSet, spec: &TestSpec) -> Option<String>
     };
     let mut sets: Vec<Vec<Requirement>> = (1..1 << Requirement::ALL.len()).map(subset).collect();
     sets.sort_by_key(Vec::len);
-    let policy = policy(&spec.profile).ok()?;
+    let (policy, scope) = (policy(&spec.profile).ok()?, LoadScope::of_profile(&spec.profile).ok()?);
     let can_decide = |set: &Vec<Requirement>| {
         let mut objects = objects.clone();
         assume(&mut objects, set);
-        let loaded = load_as(&objects, OnInvalid::Quarantine, &policy, spec.profile.scheduler_name.as_deref());
+        let loaded = load_as(&objects, OnInvalid::Quarantine, &policy, &scope);
         loaded.is_ok_and(|mut loaded| {
             let outcome = Question::new(spec, &loaded).map(|question| question.decide(&mut loaded));
             !matches!(outcome, Err(_) | Ok(Outcome::Unschedulable(Some(Law::Unsupported { .. }))))

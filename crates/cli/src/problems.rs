@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use reprieve_api::{ObjectSet, Profile};
 use reprieve_engine::Policy;
-use reprieve_loader::Quarantined;
 use reprieve_loader::build::{OnInvalid, load_as};
 use reprieve_loader::policy::policy;
+use reprieve_loader::{LoadScope, Quarantined, QueueSettings};
 use serde::Serialize;
 
 use crate::args::ClusterArgs;
@@ -81,15 +81,17 @@ struct ProblemEntry {
 /// Prints the problems and returns the exit status: 0 without problems, 2 with problems.
 pub fn run(args: &ProblemsArgs) -> Result<u8, Error> {
     let objects = if args.filename.is_empty() {
-        let (objects, warnings) = reprieve_cluster::snapshot::read(&args.cluster.cluster())?;
+        let (objects, warnings) =
+            reprieve_cluster::snapshot::read(&args.cluster.cluster(), &QueueSettings::default(), true)?;
         warnings.iter().for_each(|warning| output::note(&format!("warning: {}", output::escaped(warning))));
         objects
     } else {
         input::read(&args.filename)?.objects
     };
     let mut problems = Vec::new();
+    let scope = LoadScope { scheduler_name: args.scheduler_name.clone(), ..LoadScope::default() };
     for policy in policies(args, &objects)? {
-        let loaded = load_as(&objects, OnInvalid::Quarantine, &policy, args.scheduler_name.as_deref())?;
+        let loaded = load_as(&objects, OnInvalid::Quarantine, &policy, &scope)?;
         let from_files = !args.filename.is_empty();
         problems.extend(loaded.quarantined.iter().map(|entry| problem_entry(entry, from_files)));
     }

@@ -5,6 +5,7 @@ use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_api::source::InputError;
 use reprieve_api::test_file::{OutcomeName, PreemptorRef, Profile, TestSpec};
+use reprieve_loader::LoadScope;
 use reprieve_loader::build::{OnInvalid, load_as};
 use reprieve_loader::policy::{Question, policy};
 use reprieve_report::answer::answer;
@@ -395,8 +396,8 @@ fn comparison_and_plan_decide_the_same_under_each_policy() {
         let results =
             compare_policies(&input.objects, &spec).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let policy = policy(&spec.profile).expect("cases have a policy");
-        let scheduler_name = spec.profile.scheduler_name.as_deref();
-        let loaded = load_as(&input.objects, OnInvalid::Quarantine, &policy, scheduler_name);
+        let scope = LoadScope::of_profile(&spec.profile).expect("the profile is valid");
+        let loaded = load_as(&input.objects, OnInvalid::Quarantine, &policy, &scope);
         let mut loaded = loaded.expect("cases can be loaded");
         let alone = answer(&Question::new(&spec, &loaded).expect("cases can be asked"), &mut loaded);
         let own = if spec.profile.args.get("priorityCut") == Some(&false.into()) {

@@ -6,6 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use reprieve::input::{self, Input};
 use reprieve_api::record::record;
+use reprieve_loader::LoadScope;
 use reprieve_loader::build::{OnInvalid, load_as};
 use reprieve_loader::policy::{Question, policy};
 use reprieve_report::answer::answer;
@@ -70,8 +71,8 @@ fn every_recorded_case_decides_as_it_did() {
         let Input { objects, test } = input::read(&[file]).expect("a case can be read");
         let spec = test.expect("a case is a test").object.spec.clone();
         let policy = policy(&spec.profile).expect("a case has a policy");
-        let scheduler_name = spec.profile.scheduler_name.as_deref();
-        let mut loaded = load_as(&objects, OnInvalid::Reject, &policy, scheduler_name).expect("a case can be loaded");
+        let scope = LoadScope::of_profile(&spec.profile).expect("the profile is valid");
+        let mut loaded = load_as(&objects, OnInvalid::Reject, &policy, &scope).expect("a case can be loaded");
         let question = Question::new(&spec, &loaded).expect("a case asks something");
         let answer = answer(&question, &mut loaded);
         let text = record(&objects, |pod| loaded.names.pod_id(pod).is_some(), &spec, &answer, &[])

@@ -2,16 +2,22 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
+use reprieve_api::NamespacedName;
 use reprieve_api::decode::{DecodeError, decode};
 use reprieve_api::test_file::Profile as PolicyProfile;
 use reprieve_engine::Policy;
+use reprieve_loader::QueueSettings;
 use reprieve_loader::policy::policy_of_profile;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::error::Error;
+
+/// The port of the health checks, unless `ports.health` names another.
+const DEFAULT_HEALTH_PORT: u16 = 10261;
 
 /// `reprieve.dev/v1alpha1` Configuration.
 #[derive(Clone, Debug, Deserialize)]
@@ -42,9 +48,33 @@ pub struct Configuration {
     /// Namespaces whose pods are never preempted.
     #[serde(default = "default_protected")]
     pub protected_namespaces: BTreeSet<String>,
+    /// The only namespaces in which objects are changed: pods of other namespaces are neither scheduled nor evicted. `None` means all.
+    #[serde(default)]
+    pub managed_namespaces: Option<BTreeSet<String>>,
     /// A folder in which every decision is recorded as a PreemptionTest file.
     #[serde(default)]
     pub audit_folder: Option<PathBuf>,
+}
+
+/// The namespaces that the schedulers may change.
+#[derive(Clone, Debug, Default)]
+pub struct Namespaces {
+    /// Namespaces without victims, in addition to those with the label.
+    pub protected: BTreeSet<String>,
+    /// The only namespaces in which objects are changed; `None` for all.
+    pub managed: Option<BTreeSet<String>>,
+}
+
+impl Namespaces {
+    /// Whether pods of the namespace may be scheduled and evicted.
+    pub fn is_managed(&self, namespace: &str) -> bool {
+        self.managed.as_ref().is_none_or(|managed| managed.contains(namespace))
+    }
+
+    /// Whether no pod of the namespace may be evicted.
+    pub fn is_protected(&self, namespace: &str) -> bool {
+        self.protected.contains(namespace) || !self.is_managed(namespace)
+    }
 }
 
 /// The scheduler for the pods with one `schedulerName`.
@@ -59,6 +89,10 @@ pub struct Profile {
     pub args: Map<String, Value>,
     /// Whether victims in other namespaces show the name of their preemptor; by default only under policy Koordinator.
     pub name_preemptors: Option<bool>,
+    /// Where the queues are: the ConfigMap of policy YuniKorn, or the namespace of Koordinator's quotas. The same as `args.queues`.
+    pub queues: Option<Value>,
+    /// Which namespaces may use which queues. The same as `args.queueAccess`.
+    pub queue_access: Option<Value>,
 }
 
 /// Limits for requests to the API server.
@@ -93,6 +127,17 @@ pub struct LeaderElection {
 pub struct Ports {
     /// The port of `/metrics`, `/livez` and `/readyz`; 0 selects a free one.
     pub metrics: u16,
+    /// The address on which the metrics port listens. Every client that reaches it can read the names of queues.
+    pub metrics_address: IpAddr,
+    /// The port of `/livez` and `/readyz` on all addresses; 0 selects a free one.
+    pub(crate) health: Option<u16>,
+}
+
+impl Ports {
+    /// The port of the health checks. Its default is free if that of the metrics is, so that several programs can run on one machine.
+    pub fn health(&self) -> u16 {
+        self.health.unwrap_or(if self.metrics == 0 { 0 } else { DEFAULT_HEALTH_PORT })
+    }
 }
 
 /// The format of the log.
@@ -120,13 +165,14 @@ impl Default for LeaderElection {
 
 impl Default for Ports {
     fn default() -> Self {
-        Self { metrics: 10260 }
+        Self { metrics: 10260, metrics_address: IpAddr::V4(Ipv4Addr::LOCALHOST), health: None }
     }
 }
 
 impl Default for Profile {
     fn default() -> Self {
-        Self { name: "reprieve".to_owned(), policy: "Kubernetes".to_owned(), args: Map::new(), name_preemptors: None }
+        let (name, policy) = ("reprieve".to_owned(), "Kubernetes".to_owned());
+        Self { name, policy, args: Map::new(), queues: None, queue_access: None, name_preemptors: None }
     }
 }
 
@@ -175,11 +221,19 @@ impl Configuration {
             }
             profile.policy().map_err(|(field, problem)| (format!("profiles[{i}].{field}"), problem))?;
         }
+        self.check_queues()?;
         let ClientLimits { qps, burst, max_in_flight } = self.client_limits;
         for (field, is_zero) in [("qps", qps == 0), ("burst", burst == 0), ("maxInFlight", max_in_flight == 0)] {
             if is_zero {
                 return wrong(&format!("clientLimits.{field}"), "write a number above 0");
             }
+        }
+        let (metrics, health) = (self.ports.metrics, self.ports.health());
+        if metrics == health && metrics != 0 {
+            return wrong("ports.health", "is the same as ports.metrics; write another port");
+        }
+        if self.managed_namespaces.as_ref().is_some_and(BTreeSet::is_empty) {
+            return wrong("managedNamespaces", "the list is empty; name at least one namespace, or remove the field");
         }
         if self.leader_election.lease_seconds < 3 {
             return wrong(
@@ -191,16 +245,81 @@ impl Configuration {
     }
 }
 
+impl Configuration {
+    /// The policy and the queues of each profile.
+    pub fn policies(&self) -> Vec<(Policy, QueueSettings)> {
+        let valid = |profile: &Profile| Some((profile.policy().ok()?, profile.queues().ok()?));
+        self.profiles.iter().filter_map(valid).collect()
+    }
+
+    /// The namespaces that the schedulers may change.
+    pub fn namespaces(&self) -> Namespaces {
+        Namespaces { protected: self.protected_namespaces.clone(), managed: self.managed_namespaces.clone() }
+    }
+
+    /// The ConfigMap in which the last valid queues are stored.
+    pub fn copy_of_queues(&self) -> NamespacedName {
+        let LeaderElection { namespace, name, .. } = &self.leader_election;
+        NamespacedName::new(namespace, &format!("{name}-queues"))
+    }
+
+    /// The ConfigMap with the queues; `None` if no profile has policy YuniKorn.
+    pub fn queues(&self) -> Option<NamespacedName> {
+        let profile = self.profiles.iter().find(|profile| profile.reads_config_map())?;
+        profile.queues().ok().map(|queues| queues.config_map())
+    }
+
+    /// All profiles share one ConfigMap with queues, because one watch follows it.
+    fn check_queues(&self) -> Result<(), (String, String)> {
+        let first = self.queues();
+        for (i, profile) in self.profiles.iter().enumerate().filter(|(_, profile)| profile.reads_config_map()) {
+            let own = profile.queues()?.config_map();
+            if let Some(first) = first.as_ref().filter(|first| **first != own) {
+                let problem = format!("is {own}, but another profile has {first}; all profiles share one ConfigMap");
+                return Err((format!("profiles[{i}].queues"), problem));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Profile {
+    fn reads_config_map(&self) -> bool {
+        matches!(self.policy(), Ok(Policy::YuniKorn))
+    }
+
     /// The policy with its arguments; an error is a field path and a problem.
     pub fn policy(&self) -> Result<Policy, (String, String)> {
-        policy_of_profile(&self.policy_profile()).map_err(|error| (error.field.unwrap_or_default(), error.problem))
+        for (field, value) in self.queue_arguments() {
+            if value.is_some() && self.args.contains_key(field) {
+                return Err((field.to_owned(), format!("is also in args.{field}; write it only once")));
+            }
+        }
+        policy_of_profile(&self.policy_profile()).map_err(|error| {
+            let field = error.field.unwrap_or_default();
+            let own = field.strip_prefix("args.").filter(|field| {
+                self.queue_arguments().iter().any(|(name, value)| value.is_some() && field.starts_with(name))
+            });
+            (own.unwrap_or(&field).to_owned(), error.problem)
+        })
     }
 
     /// The profile in the form of a PreemptionTest.
     pub fn policy_profile(&self) -> PolicyProfile {
-        let scheduler_name = Some(self.name.clone());
-        PolicyProfile { policy: self.policy.clone(), args: self.args.clone(), scheduler_name }
+        let mut args = self.args.clone();
+        let given = self.queue_arguments().into_iter().filter_map(|(field, value)| Some((field, value.clone()?)));
+        args.extend(given.map(|(field, value)| (field.to_owned(), value)));
+        PolicyProfile { policy: self.policy.clone(), args, scheduler_name: Some(self.name.clone()) }
+    }
+
+    /// Where the queues are, and who may use them.
+    pub fn queues(&self) -> Result<QueueSettings, (String, String)> {
+        QueueSettings::of_profile(&self.policy_profile())
+            .map_err(|error| (error.field.unwrap_or_default(), error.problem))
+    }
+
+    fn queue_arguments(&self) -> [(&'static str, &Option<Value>); 2] {
+        [("queues", &self.queues), ("queueAccess", &self.queue_access)]
     }
 }
 
@@ -221,6 +340,33 @@ mod tests {
         let config = Configuration::parse(HEAD).expect("the configuration is valid");
         assert!(config.protected_namespaces.contains("kube-system"));
         assert!(config.leader_election.enabled);
+    }
+
+    #[test]
+    fn queues_have_one_address() {
+        for (profile, expected) in [
+            ("{}", None),
+            ("{policy: YuniKorn}", Some("yunikorn/yunikorn-configs")),
+            ("{policy: YuniKorn, queues: {namespace: a, name: b}}", Some("a/b")),
+            ("{policy: yunikorn, args: {queues: {namespace: a, name: b}}}", Some("a/b")),
+        ] {
+            let config = Configuration::parse(&format!("{HEAD}profiles: [{profile}]")).expect(profile);
+            assert_eq!(config.queues().map(|name| name.to_string()).as_deref(), expected, "{profile}");
+            assert_eq!(config.copy_of_queues().to_string(), "reprieve-system/reprieve-queues");
+        }
+    }
+
+    #[test]
+    fn metrics_are_on_loopback_and_health_has_its_own_port() {
+        for (ports, expected) in [
+            ("{}", ("127.0.0.1", 10260, 10261)),
+            ("{metrics: 9000}", ("127.0.0.1", 9000, 10261)),
+            ("{metrics: 0}", ("127.0.0.1", 0, 0)),
+            ("{metrics: 0, health: 9001, metricsAddress: '::'}", ("::", 0, 9001)),
+        ] {
+            let ports = Configuration::parse(&format!("{HEAD}ports: {ports}")).expect(ports).ports;
+            assert_eq!((ports.metrics_address.to_string().as_str(), ports.metrics, ports.health()), expected);
+        }
     }
 
     #[test]
@@ -250,7 +396,33 @@ mod tests {
             ),
             (&format!("{HEAD}clientLimits: {{qps: 0}}"), "clientLimits.qps", "above 0"),
             (&format!("{HEAD}leaderElection: {{leaseSeconds: 1}}"), "leaderElection.leaseSeconds", "3 or more"),
+            (&format!("{HEAD}profiles: [{{queues: {{name: a}}}}]"), "profiles[0].queues", "no such argument"),
+            (
+                &format!("{HEAD}profiles: [{{policy: YuniKorn, queues: {{path: a}}}}]"),
+                "profiles[0].queues",
+                "unknown field",
+            ),
+            (
+                &format!("{HEAD}profiles: [{{policy: YuniKorn, queues: {{}}, args: {{queues: {{}}}}}}]"),
+                "profiles[0].queues",
+                "only once",
+            ),
+            (
+                &format!(
+                    "{HEAD}profiles: [{{policy: YuniKorn}}, {{name: b, policy: YuniKorn, queues: {{namespace: a}}}}]"
+                ),
+                "profiles[1].queues",
+                "share one",
+            ),
+            (
+                &format!("{HEAD}profiles: [{{policy: YuniKorn, queueAccess: [{{queues: []}}]}}]"),
+                "profiles[0].queueAccess",
+                "missing field",
+            ),
             (&format!("{HEAD}logFormat: xml"), "logFormat", "unknown variant"),
+            (&format!("{HEAD}managedNamespaces: []"), "managedNamespaces", "is empty"),
+            (&format!("{HEAD}ports: {{metricsAddress: here}}"), "ports.metricsAddress", "IP address"),
+            (&format!("{HEAD}ports: {{health: 10260}}"), "ports.health", "ports.metrics"),
         ] {
             let (path, message) = Configuration::parse(text).expect_err(text);
             assert!(path.contains(field) || message.contains(field), "{text}: {path}: {message}");

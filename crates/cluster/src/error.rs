@@ -37,9 +37,11 @@ pub enum Error {
     /// The cluster lacks kinds, namespaces or permissions, one per line.
     #[error("the cluster is not ready:\n{}", .0.join("\n"))]
     NotReady(Vec<String>),
-    /// The metrics port cannot be used.
-    #[error("port {port}: {error}; set ports.metrics to a free one")]
+    /// A port cannot be used.
+    #[error("port {port}: {error}; set {field} to a free one")]
     Port {
+        /// The field of the configuration.
+        field: &'static str,
         /// The port.
         port: u16,
         /// The error of the operating system.

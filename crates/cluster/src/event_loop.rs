@@ -18,6 +18,7 @@ use tracing::{error, info, warn};
 
 use crate::audit::Audit;
 use crate::bindings::{ActionKey, PendingBindings};
+use crate::config::Namespaces;
 use crate::event_queue::EventQueue;
 use crate::messages::{Dispatch, EventObjectUids, Message};
 use crate::metrics::{Metrics, PendingLabels};
@@ -25,6 +26,8 @@ use crate::trim::apply_api_defaults;
 
 /// How long a profile acts while others have work.
 const PROFILE_TIME_SLICE: Duration = Duration::from_millis(200);
+/// The `schedulerName` under which the schedulers see pending pods of namespaces that are not managed.
+const UNMANAGED: &str = "(namespace is not managed)";
 const PUBLISH_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a shutdown waits for requests in flight.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
@@ -45,8 +48,7 @@ pub struct SchedulerLoop {
     actions: UnboundedSender<Dispatch>,
     metrics: Arc<Metrics>,
     audit: Option<Audit>,
-    /// Namespaces that the configuration protects, in addition to those with the label.
-    protected: BTreeSet<String>,
+    namespaces: Namespaces,
     timers: BTreeSet<(Timestamp, usize)>,
     bindings: PendingBindings,
     /// The objects of lists that are not complete yet.
@@ -73,7 +75,7 @@ impl SchedulerLoop {
         actions: UnboundedSender<Dispatch>,
         metrics: Arc<Metrics>,
         audit: Option<Audit>,
-        protected: BTreeSet<String>,
+        namespaces: Namespaces,
         max_writes_in_flight: usize,
     ) -> Self {
         for ProfileRuntime { scheduler, kinds, .. } in &mut profiles {
@@ -87,7 +89,7 @@ impl SchedulerLoop {
             actions,
             metrics,
             audit,
-            protected,
+            namespaces,
             timers: BTreeSet::new(),
             bindings: PendingBindings::default(),
             pages: BTreeMap::new(),
@@ -131,6 +133,8 @@ impl SchedulerLoop {
                 }
             }
             Message::Page { profile, action, objects } => {
+                let mut objects = objects;
+                objects.iter_mut().for_each(|object| self.restrict(object));
                 let scheduler = &self.profiles[profile].scheduler;
                 let objects = objects.into_iter().map(|object| deduplicated(scheduler, object));
                 self.pages.entry((profile, action)).or_default().extend(objects);
@@ -185,7 +189,7 @@ impl SchedulerLoop {
         }
     }
 
-    /// Labels the namespaces that the configuration protects, and adds the defaults that the API leaves out.
+    /// Applies the configuration of namespaces, and adds the defaults that the API leaves out.
     fn apply_defaults(&self, event: &mut Event) {
         let objects = match event {
             Event::Upserted(object) => std::slice::from_mut(object),
@@ -194,13 +198,26 @@ impl SchedulerLoop {
                 return;
             }
         };
-        for object in objects {
-            apply_api_defaults(object);
-            let Object::Namespace(namespace) = object else { continue };
-            if namespace.metadata.name.as_ref().is_some_and(|name| self.protected.contains(name)) {
-                let labels = object.metadata_mut().labels.get_or_insert_default();
-                labels.insert(PROTECTED.to_owned(), "true".to_owned());
+        objects.iter_mut().for_each(apply_api_defaults);
+        objects.iter_mut().for_each(|object| self.restrict(object));
+    }
+
+    /// Labels the namespaces that the configuration protects, and hides the pending pods of namespaces that it does not manage.
+    fn restrict(&self, object: &mut Object) {
+        match object {
+            Object::Namespace(namespace) => {
+                if namespace.metadata.name.as_ref().is_some_and(|name| self.namespaces.is_protected(name)) {
+                    let labels = object.metadata_mut().labels.get_or_insert_default();
+                    labels.insert(PROTECTED.to_owned(), "true".to_owned());
+                }
             }
+            Object::Pod(pod) => {
+                let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+                if pod.node_name.is_none() && !self.namespaces.is_managed(namespace) {
+                    Arc::make_mut(pod).spec_mut().scheduler_name = Some(UNMANAGED.to_owned());
+                }
+            }
+            _ => {}
         }
     }
 
@@ -336,7 +353,7 @@ impl SchedulerLoop {
         }
         self.metrics.set_quarantined(quarantined);
         self.metrics.set_pending(pending);
-        self.metrics.set_serving(self.profiles.iter().all(|profile| profile.scheduler.is_ready()));
+        self.metrics.readiness.set_serving(self.profiles.iter().all(|profile| profile.scheduler.is_ready()));
     }
 }
 
@@ -419,7 +436,7 @@ mod tests {
             let (messages, (sender, actions)) = (Arc::default(), unbounded_channel());
             let metrics = Arc::new(Metrics::new());
             let event_loop =
-                SchedulerLoop::new(vec![profile], messages, sender, metrics, None, BTreeSet::new(), max_writes);
+                SchedulerLoop::new(vec![profile], messages, sender, metrics, None, Namespaces::default(), max_writes);
             let pods = pods.iter().map(|name| pod(name)).collect();
             let mut fixture = Self { event_loop, actions, pods, bindings: Vec::new() };
             for kind in [Kind::Node, Kind::Pod] {
@@ -533,6 +550,22 @@ mod tests {
         event_loop.publish_metrics();
         let line = "reprieve_quarantined{kind=\"Pod\",reason=\"InternalError\"} 1";
         assert!(event_loop.metrics.text().contains(line), "{}", event_loop.metrics.text());
+    }
+
+    #[test]
+    fn pods_of_unmanaged_namespaces_are_not_scheduled() {
+        let mut fixture = Fixture::begin(None, &["a"], 10);
+        fixture.event_loop.namespaces =
+            Namespaces { managed: Some(["other".to_owned()].into()), ..Namespaces::default() };
+        let mut managed = pod("c");
+        managed.metadata_mut().namespace = Some("other".to_owned());
+        for mut object in [pod("b"), managed] {
+            object.metadata_mut().resource_version = Some("2".to_owned());
+            fixture.event_loop.handle(Message::Event(Event::Upserted(object)));
+        }
+        fixture.run_steps();
+        assert_eq!(fixture.bound(), ["a", "c"]);
+        assert!(fixture.event_loop.namespaces.is_protected("default"), "what is not managed has no victims");
     }
 
     #[test]

@@ -29,8 +29,9 @@ use crate::error::{has_code, problem};
 use crate::event_queue::EventQueue;
 use crate::messages::{Dispatch, Message};
 use crate::metrics::Metrics;
+use crate::reporter::Reporter;
 use crate::trim::ObjectTrimmer;
-use crate::watch::{Listed, Undecodable, list};
+use crate::watch::{Listed, Undecodable, WatchScope, list};
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 /// The number of attempts for a request that the API server rejects with 429 (too many requests).
@@ -44,7 +45,7 @@ const MAX_QUEUED_EVENTS: usize = 10_000;
 /// Sends the requests of one leader session.
 pub struct Executor {
     client: Client,
-    identity: String,
+    pub reporter: Reporter,
     in_flight: Semaphore,
     /// Events and conditions wait until at least this many requests are free.
     free_before_events: usize,
@@ -53,7 +54,6 @@ pub struct Executor {
     conditions: Semaphore,
     requests: DefaultDirectRateLimiter,
     evictions: Option<DefaultDirectRateLimiter>,
-    dry_run: bool,
     metrics: Arc<Metrics>,
 }
 
@@ -63,7 +63,7 @@ impl Executor {
         let at_least_one = |n: u32| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
         let evictions = NonZeroU32::new(config.evictions_per_minute);
         Self {
-            identity: identity.to_owned(),
+            reporter: Reporter { identity: identity.to_owned(), dry_run },
             client,
             in_flight: Semaphore::new(max_in_flight),
             free_before_events: max_in_flight.div_ceil(2),
@@ -71,7 +71,6 @@ impl Executor {
             conditions: Semaphore::new(1),
             requests: RateLimiter::direct(Quota::per_second(at_least_one(qps)).allow_burst(at_least_one(burst))),
             evictions: evictions.map(|limit| RateLimiter::direct(Quota::per_minute(limit))),
-            dry_run,
             metrics,
         }
     }
@@ -106,7 +105,8 @@ impl Executor {
         let mut result = self.execute(&dispatch, ticket).await;
         if let Dispatch { profile, id: action, action: Action::Relist { kind }, .. } = dispatch {
             let mut take = |objects| results.push(Message::Page { profile, action, objects });
-            let listed = Box::pin(list(&self.client, kind, &mut ObjectTrimmer::default(), &mut take)).await;
+            let listed =
+                Box::pin(list(&self.client, &WatchScope::all(kind), &mut ObjectTrimmer::default(), &mut take)).await;
             // The watch of the kind logs and counts the undecodable objects.
             result = Some(listed.map_or(ActionResult::Unknown, |Listed { version, undecodable }| {
                 results.push(Message::Listed { profile, action, kind, version });
@@ -127,7 +127,7 @@ impl Executor {
             ticket.wait().await;
         }
         let changes_object = action.changes().is_some();
-        if self.dry_run && (changes_object || matches!(action, Action::CreateWorkload { .. })) {
+        if self.reporter.dry_run && (changes_object || matches!(action, Action::CreateWorkload { .. })) {
             // INVARIANT: no object ever reaches this version, so the scheduler assumes the change for the whole run and does not repeat it.
             return changes_object.then_some(ActionResult::Ok { version: u64::MAX });
         }

@@ -1,8 +1,8 @@
-//! The Prometheus metrics of `/metrics`, and whether this replica is ready.
+//! The Prometheus metrics of `/metrics`.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -17,7 +17,7 @@ use reprieve_api::kinds::Resource;
 use reprieve_api::{Kind, ProblemCode};
 use reprieve_scheduler::{Step, StepOutcome};
 
-use crate::watch::LastContact;
+use crate::readiness::{LastContact, Readiness};
 
 /// The labels of a metric with their values.
 type Labels<const N: usize> = [(&'static str, &'static str); N];
@@ -45,12 +45,13 @@ pub struct Metrics {
     undecodable: Family<Labels<2>, Gauge>,
     quarantined: Family<Labels<2>, Gauge>,
     age: Gauge<f64, AtomicU64>,
+    queues_valid: Gauge,
     leader: Gauge,
     /// Decisions that ended with a panic.
     pub faults: Counter,
     contacts: Mutex<BTreeMap<Kind, LastContact>>,
-    /// Whether this replica is ready: a follower that reaches the API server, or a leader that has listed every kind.
-    serving: AtomicBool,
+    /// Whether this replica is ready.
+    pub readiness: Arc<Readiness>,
 }
 
 /// 20 buckets from 10 µs to 5 s.
@@ -85,6 +86,9 @@ impl Metrics {
         let pending = "Pending units (pods, gangs, workloads) by profile, queue and reason";
         let age = "Seconds since the last watch event or bookmark, for the kind with the oldest one";
         let quarantined = "Objects that are set aside because of a problem, by kind and class of the problem";
+        let queues_valid = "1 if the current ConfigMap with the queues is in force, or if no profile has one";
+        let valid = Gauge::<i64>::default();
+        valid.set(1);
         let undecodable = "Objects that cannot be decoded and are left out";
         Self {
             attempts: add(preemption, "attempts", "Decisions by policy and outcome", Family::default()),
@@ -96,10 +100,11 @@ impl Metrics {
             age: add_seconds(&mut root, "snapshot_age", age, Gauge::default()),
             undecodable: add(&mut root, "undecodable_objects", undecodable, Family::default()),
             quarantined: add(&mut root, "quarantined", quarantined, Family::default()),
+            queues_valid: add(&mut root, "queues_valid", queues_valid, valid),
             leader: add(&mut root, "leader", "1 if this replica is the leader", Gauge::default()),
             faults: add(&mut root, "decision_faults", "Decisions that ended with a panic", Counter::default()),
             contacts: Mutex::default(),
-            serving: AtomicBool::new(false),
+            readiness: Arc::default(),
             registry: root,
         }
     }
@@ -142,16 +147,12 @@ impl Metrics {
         }
     }
 
+    pub fn set_queues_valid(&self, valid: bool) {
+        self.queues_valid.set(i64::from(valid));
+    }
+
     pub fn set_leader(&self, leads: bool) {
         self.leader.set(i64::from(leads));
-    }
-
-    pub fn set_serving(&self, serving: bool) {
-        self.serving.store(serving, Ordering::Relaxed);
-    }
-
-    pub fn is_serving(&self) -> bool {
-        self.serving.load(Ordering::Relaxed)
     }
 
     /// The time of the last contact about a kind, which its watch updates.

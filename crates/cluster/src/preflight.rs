@@ -7,31 +7,36 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use reprieve_api::kinds::Need;
-use reprieve_api::permissions::{CHANGES, EVENTS, LEASE, Objects, Permission};
+use reprieve_api::permissions::{CHANGES, COPY_OF_QUEUES, EVENTS, LEASE, Objects, Permission};
 use reprieve_api::{Kind, Reader};
 use reprieve_engine::Policy;
+use reprieve_loader::QueueSettings;
 use reprieve_loader::policy::reader;
 use tracing::warn;
 
 use crate::config::{Configuration, LeaderElection};
 use crate::error::{Error, problem};
-use crate::resources::kinds;
-use crate::watch::{is_dispensable, is_unknown_kind, probe};
+use crate::resources::scopes;
+use crate::watch::{WatchScope, is_dispensable, is_unknown_kind, probe};
 
-const BIND_ROLE: &str = "bind the ClusterRole reprieve-run of deploy/manifests";
+const BIND_ROLE: &str = "render deploy/chart with these profiles and bind the ClusterRole reprieve-run";
 
 /// Checks the cluster for these policies.
-pub async fn check(client: &Client, config: &Configuration, policies: &[Policy], dry_run: bool) -> Result<(), Error> {
+pub async fn check(
+    client: &Client,
+    config: &Configuration,
+    profiles: &[(Policy, QueueSettings)],
+    dry_run: bool,
+) -> Result<(), Error> {
     client.apiserver_version().await.map_err(|error| Error::api("asking the API server for its version", &error))?;
     let (mut missing, mut readable) = (Vec::new(), Vec::new());
-    let mut wanted: Vec<Kind> = policies.iter().flat_map(kinds).collect();
-    wanted.sort_unstable();
-    wanted.dedup();
-    for (kind, probed) in wanted.iter().zip(join_all(wanted.iter().map(|&kind| probe(client, kind))).await) {
+    let wanted = scopes(profiles);
+    for (scope, probed) in wanted.iter().zip(join_all(wanted.iter().map(|scope| probe(client, scope))).await) {
         let Err(error) = probed else {
-            readable.push(*kind);
+            readable.push(scope);
             continue;
         };
+        let kind = &scope.kind;
         let resource = kind.resource();
         let (plural, group, version) = (resource.plural, resource.group, resource.api_version());
         if is_unknown_kind(&error) && resource.need != Need::Required {
@@ -42,12 +47,12 @@ pub async fn check(client: &Client, config: &Configuration, policies: &[Policy],
         } else if is_dispensable(*kind, &error) {
             warn!("no permission to list {plural} of {version}: none are applied; {BIND_ROLE}");
         } else {
-            missing.push(format!("  {plural}: {}", problem(&error)));
+            missing.push(format!("  {plural}{}: {}", scope.place(), problem(&error)));
         }
     }
     missing.extend(missing_lease_namespace(client, config).await.filter(|_| !dry_run));
     if missing.is_empty() {
-        let required = required_permissions(config, policies, &readable, dry_run);
+        let required = required_permissions(config, profiles, &readable, dry_run);
         let granted = join_all(required.iter().map(|permission| is_granted(client, permission))).await;
         for (permission, granted) in required.iter().zip(granted) {
             if !granted? {
@@ -74,48 +79,64 @@ async fn missing_lease_namespace(client: &Client, config: &Configuration) -> Opt
 /// the kinds can be listed is known already.
 fn required_permissions(
     config: &Configuration,
-    policies: &[Policy],
-    readable: &[Kind],
+    profiles: &[(Policy, QueueSettings)],
+    readable: &[&WatchScope],
     dry_run: bool,
 ) -> Vec<ResourceAttributes> {
     let is_needed = |permission: &&Permission| {
-        let is_unreadable = |kind: &Kind| permission.is_for(*kind) && !readable.contains(kind);
-        let is_read_by = |policy: &Policy| [Reader::All, reader(policy)].contains(&permission.reader);
-        policies.iter().any(is_read_by) && !Kind::ALL.iter().any(is_unreadable)
+        let is_readable = |kind: &Kind| readable.iter().any(|scope| scope.kind == *kind);
+        let is_unreadable = |kind: &Kind| permission.is_for(*kind) && !is_readable(kind);
+        let is_read_by =
+            |(policy, _): &(Policy, QueueSettings)| [Reader::All, reader(policy)].contains(&permission.reader);
+        profiles.iter().any(is_read_by) && !Kind::ALL.iter().any(is_unreadable)
     };
+    let place = |namespace: Option<&str>, name: Option<&str>| (namespace.map(str::to_owned), name.map(str::to_owned));
     let mut required: Vec<ResourceAttributes> = Vec::new();
-    for kind in readable {
-        required.extend(attributes(&Permission::to_read(*kind)).filter(|read| read.verb.as_deref() != Some("list")));
+    for scope in readable {
+        let permission = Permission::to_read(scope.kind);
+        let read = attributes(&permission, place(scope.namespace(), scope.name()));
+        required.extend(read.filter(|read| read.verb.as_deref() != Some("list")));
     }
-    required.extend(attributes(&EVENTS));
+    let changed = || match &config.managed_namespaces {
+        Some(namespaces) => namespaces.iter().map(|namespace| place(Some(namespace), None)).collect(),
+        None => vec![place(None, None)],
+    };
+    let in_managed = |permission: &Permission| -> Vec<ResourceAttributes> {
+        changed().into_iter().flat_map(|place| attributes(permission, place)).collect()
+    };
+    required.extend(in_managed(&EVENTS));
     if dry_run {
         return required;
     }
-    required.extend(CHANGES.iter().filter(is_needed).flat_map(attributes));
+    required.extend(CHANGES.iter().filter(is_needed).flat_map(in_managed));
     let LeaderElection { enabled, namespace, name, .. } = &config.leader_election;
     if *enabled {
-        required.extend(LEASE.iter().flat_map(|permission| {
-            let name = (permission.objects == Objects::NamedAsRelease).then(|| name.clone());
-            let in_namespace =
-                move |lease| ResourceAttributes { namespace: Some(namespace.clone()), name: name.clone(), ..lease };
-            attributes(permission).map(in_namespace)
-        }));
+        let copy = config.copy_of_queues().name;
+        for permission in LEASE.iter().chain(COPY_OF_QUEUES.iter().filter(is_needed)) {
+            let name = match permission.objects {
+                Objects::All => None,
+                Objects::NamedAsRelease => Some(name.as_str()),
+                Objects::CopyOfQueues => Some(copy.as_str()),
+            };
+            required.extend(attributes(permission, place(Some(namespace), name)));
+        }
     }
     required
 }
 
-/// A permission in the form in which the API server is asked for it, once for each verb.
-fn attributes(permission: &Permission) -> impl Iterator<Item = ResourceAttributes> {
+/// A permission for the objects of this namespace and name (`None`: for all), in the form in which the API server is asked for it, once
+/// for each verb.
+fn attributes(
+    permission: &Permission,
+    (namespace, name): (Option<String>, Option<String>),
+) -> impl Iterator<Item = ResourceAttributes> {
     let (group, (resource, subresource)) = (permission.group, permission.parts());
-    let name = match permission.objects {
-        Objects::Named(name) => Some(name.to_owned()),
-        Objects::All | Objects::NamedAsRelease => None,
-    };
     permission.verbs.iter().map(move |verb| ResourceAttributes {
         verb: Some((*verb).to_owned()),
         group: Some(group.to_owned()),
         resource: Some(resource.to_owned()),
         subresource: subresource.map(str::to_owned),
+        namespace: namespace.clone(),
         name: name.clone(),
         ..ResourceAttributes::default()
     })
@@ -173,7 +194,7 @@ mod tests {
         let client = Client::new(tower::service_fn(respond), "default");
         let config = json!({"apiVersion": "reprieve.dev/v1alpha1", "kind": "Configuration"});
         let config: Configuration = serde_json::from_value(config).expect("a configuration");
-        check(&client, &config, &[Policy::Kubernetes(Kubernetes::default())], false).await
+        check(&client, &config, &[(Policy::Kubernetes(Kubernetes::default()), QueueSettings::default())], false).await
     }
 
     fn failure(code: u16) -> Value {
@@ -219,23 +240,37 @@ mod tests {
     #[test]
     fn permissions_follow_from_the_policies_and_the_readable_kinds() {
         let config = json!({"apiVersion": "reprieve.dev/v1alpha1", "kind": "Configuration"});
-        let config: Configuration = serde_json::from_value(config).expect("a configuration");
-        let required = |policy: Policy, without: Option<Kind>, dry_run| -> Vec<String> {
-            let readable: Vec<Kind> = kinds(&policy).filter(|kind| Some(*kind) != without).collect();
-            let required = required_permissions(&config, &[policy], &readable, dry_run);
+        let mut config: Configuration = serde_json::from_value(config).expect("a configuration");
+        let required = |config: &Configuration, policy: Policy, without: Option<Kind>, dry_run| -> Vec<String> {
+            let profiles = [(policy, QueueSettings::default())];
+            let scopes = scopes(&profiles);
+            let readable: Vec<_> = scopes.iter().filter(|scope| Some(scope.kind) != without).collect();
+            let required = required_permissions(config, &profiles, &readable, dry_run);
             required.iter().map(describe_missing).collect()
         };
         let has = |required: &[String], text: &str| required.iter().any(|line| line.contains(text));
         let kubernetes = || Policy::Kubernetes(Kubernetes::default());
         let groups = "patch podgroups/status of scheduling.k8s.io";
-        assert!(has(&required(kubernetes(), None, false), groups));
-        assert!(has(&required(kubernetes(), None, false), "watch podgroups of scheduling.k8s.io"));
-        let without_groups = required(kubernetes(), Some(Kind::PodGroup), false);
+        assert!(has(&required(&config, kubernetes(), None, false), groups));
+        assert!(has(&required(&config, kubernetes(), None, false), "watch podgroups of scheduling.k8s.io"));
+        let without_groups = required(&config, kubernetes(), Some(Kind::PodGroup), false);
         assert!(!has(&without_groups, "podgroups"), "{without_groups:?}");
-        assert!(!has(&required(kubernetes(), None, false), "patch jobs"));
-        assert!(!has(&required(Policy::YuniKorn, None, false), groups));
-        let dry_run = required(kubernetes(), None, true);
+        assert!(!has(&required(&config, kubernetes(), None, false), "patch jobs"));
+        assert!(!has(&required(&config, Policy::YuniKorn, None, false), groups));
+        let dry_run = required(&config, kubernetes(), None, true);
         assert!(has(&dry_run, "create events of events.k8s.io"), "{dry_run:?}");
+        let yunikorn = required(&config, Policy::YuniKorn, None, false);
+        assert!(has(&yunikorn, "watch configmaps in namespace yunikorn"), "{yunikorn:?}");
+        assert!(has(&yunikorn, "update configmaps in namespace reprieve-system"), "{yunikorn:?}");
+        assert!(!has(&required(&config, kubernetes(), None, false), "configmaps"));
+        assert!(!has(&required(&config, Policy::YuniKorn, None, true), "update configmaps"));
+        config.managed_namespaces = Some(["a".to_owned(), "b".to_owned()].into());
+        let managed = required(&config, kubernetes(), None, false);
+        assert!(
+            has(&managed, "delete pods in namespace a") && has(&managed, "delete pods in namespace b"),
+            "{managed:?}"
+        );
+        assert!(!has(&managed, "delete pods:"), "{managed:?}");
         assert!(!has(&dry_run, "patch") && !has(&dry_run, "delete") && !has(&dry_run, "leases"), "{dry_run:?}");
     }
 }

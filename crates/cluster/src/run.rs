@@ -1,6 +1,5 @@
 //! `reprieve run`: starts the scheduler, runs it while this replica is the leader, and shuts it down.
 
-use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -25,7 +24,8 @@ use crate::executor::Executor;
 use crate::leader::Lease;
 use crate::messages::Message;
 use crate::metrics::Metrics;
-use crate::resources::kinds;
+use crate::queue_configuration::{QueueConfiguration, QueueLocation};
+use crate::resources::{kinds, scopes};
 use crate::watch::watch;
 use crate::{config, logging, preflight, server};
 
@@ -54,17 +54,17 @@ async fn schedule(config: &Configuration, cluster: &Cluster, dry_run: bool) -> R
     let client = cluster.client().await?;
     // The watches and the lease have a connection of their own, so that the executor's requests do not delay them.
     let watch_client = cluster.client().await?;
-    let policies: Vec<_> = profiles(config).iter().map(|profile| *profile.scheduler.policy()).collect();
-    preflight::check(&client, config, &policies, dry_run).await?;
+    preflight::check(&client, config, &config.policies(), dry_run).await?;
     let metrics = Arc::new(Metrics::new());
-    server::serve(config.ports.metrics, Arc::clone(&metrics)).await?;
+    server::serve(&config.ports, Arc::clone(&metrics)).await?;
+    let readiness = Arc::clone(&metrics.readiness);
     let identity = identity();
     let mut lease = (config.leader_election.enabled && !dry_run)
         .then(|| Lease::new(watch_client.clone(), &config.leader_election, &identity));
     loop {
         if let Some(lease) = &mut lease {
             tokio::select! {
-                () = lease.acquire(|reachable| metrics.set_serving(reachable)) => metrics.set_serving(false),
+                () = lease.acquire(|reachable| readiness.set_serving(reachable)) => readiness.set_serving(false),
                 () = &mut shutdown => return Ok(()),
             }
         }
@@ -86,9 +86,10 @@ async fn schedule(config: &Configuration, cluster: &Cluster, dry_run: bool) -> R
             _ = &mut session.ended => return Err(Error::stopped("the scheduler thread panicked; a restart is safe")),
         }
         metrics.set_leader(false);
-        metrics.set_serving(false);
+        readiness.set_serving(false);
         warn!(lease = config.leader_election.name, "leadership lost; restarting as a follower");
         session.abort().await;
+        readiness.forget();
     }
     if let Some(lease) = &mut lease {
         lease.release().await;
@@ -115,14 +116,17 @@ impl LeaderSession {
         let audit = config.audit_folder.as_deref().map(Audit::new).transpose()?;
         let messages = Arc::<EventQueue>::default();
         let (sender, actions) = unbounded_channel();
-        let watched: BTreeSet<Kind> = profiles.iter().flat_map(|profile| profile.kinds.iter().copied()).collect();
+        let location = config.queues().map(|config_map| QueueLocation {
+            config_map,
+            copy: Some(config.copy_of_queues()).filter(|_| !executor.reporter.dry_run),
+        });
         let scheduler_loop = SchedulerLoop::new(
             profiles,
             Arc::clone(&messages),
             sender,
             Arc::clone(metrics),
             audit,
-            config.protected_namespaces.clone(),
+            config.namespaces(),
             config.client_limits.max_in_flight,
         );
         let (end_guard, ended) = oneshot::channel();
@@ -132,9 +136,12 @@ impl LeaderSession {
         });
         thread.map_err(Error::stopped)?;
         let mut tasks = JoinSet::new();
-        for kind in watched {
-            let (contact, undecodable) = (metrics.last_contact(kind), metrics.undecodable(kind));
-            tasks.spawn(watch(watch_client.clone(), kind, Arc::clone(&messages), contact, undecodable));
+        for scope in scopes(&config.policies()) {
+            let location = location.clone().filter(|_| scope.kind == Kind::ConfigMap);
+            let queues = location.map(|location| {
+                QueueConfiguration::new(watch_client.clone(), location, executor.reporter.clone(), Arc::clone(metrics))
+            });
+            tasks.spawn(watch(watch_client.clone(), scope, Arc::clone(&messages), Arc::clone(metrics), queues));
         }
         let queue = Arc::clone(&messages);
         tasks.spawn(async move { queue.flush_loop().await });
@@ -160,7 +167,8 @@ impl LeaderSession {
 fn profiles(config: &Configuration) -> Vec<ProfileRuntime> {
     let profile = |profile: &config::Profile| {
         let policy = profile.policy().expect("the configuration was validated when it was read");
-        let mut scheduler = Scheduler::new(&profile.name, policy);
+        let queues = profile.queues().expect("the configuration was validated when it was read");
+        let mut scheduler = Scheduler::new(&profile.name, policy).with_queues(queues);
         if let Some(names) = profile.name_preemptors {
             scheduler = scheduler.naming_preemptors(names);
         }

@@ -5,33 +5,34 @@
 mod damaged_lines;
 mod line;
 mod list;
+mod scope;
 mod undecodable;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::AsyncBufReadExt;
 use http::HeaderValue;
 use http::header::ACCEPT_ENCODING;
 use kube::Client;
-use kube::core::Request;
 use kube::core::params::WatchParams;
-use prometheus_client::metrics::gauge::Gauge;
 use reprieve_api::Kind;
 use reprieve_scheduler::Event;
 use tracing::{debug, warn};
 
 use self::line::{LineContent, parse_line};
-use self::list::selector;
 pub use self::undecodable::Undecodable;
 use self::undecodable::UndecodableObjects;
 use crate::error::{has_code, problem};
 use crate::event_queue::EventQueue;
 use crate::messages::Message;
+use crate::metrics::Metrics;
+use crate::queue_configuration::QueueConfiguration;
+use crate::readiness::{LastContact, Readiness, Source};
 use crate::trim::ObjectTrimmer;
 
 pub use self::list::{Listed, get, is_dispensable, is_unknown_kind, list, list_all, probe};
+pub use self::scope::WatchScope;
 
 /// The capacity of the line buffer that is kept between lines.
 const KEPT_LINE_CAPACITY: usize = 64 << 10;
@@ -41,37 +42,33 @@ const GRACE_SECONDS: u64 = 20;
 const MIN_BACKOFF: Duration = Duration::from_millis(200);
 const MAX_BACKOFF: Duration = Duration::from_secs(10);
 
-/// The time of the last response of the API server about a kind, in milliseconds since the epoch; 0 before the first.
-#[derive(Clone, Debug, Default)]
-pub struct LastContact(Arc<AtomicI64>);
-
-impl LastContact {
-    fn touch(&self) {
-        self.0.store(jiff::Timestamp::now().as_millisecond(), Ordering::Relaxed);
-    }
-
-    /// Seconds since the last response; `None` before the first.
-    pub fn age_seconds(&self) -> Option<f64> {
-        match self.0.load(Ordering::Relaxed) {
-            0 => None,
-            last => Some((jiff::Timestamp::now().as_millisecond() - last).max(0) as f64 / 1000.0),
-        }
-    }
-}
-
-/// Lists and watches a kind until the task is aborted.
-pub async fn watch(client: Client, kind: Kind, queue: Arc<EventQueue>, contact: LastContact, undecodable: Gauge) {
-    let undecodable = UndecodableObjects::new(undecodable);
-    Watch { client, kind, queue, contact, trimmer: ObjectTrimmer::default(), undecodable }.run().await;
+/// Lists and watches objects until the task is aborted. `queues` decides which version of the ConfigMap with the queues is in force.
+pub async fn watch(
+    client: Client,
+    scope: WatchScope,
+    queue: Arc<EventQueue>,
+    metrics: Arc<Metrics>,
+    queues: Option<QueueConfiguration>,
+) {
+    let kind = scope.kind;
+    let undecodable = UndecodableObjects::new(metrics.undecodable(kind));
+    let (contact, readiness) = (metrics.last_contact(kind), Arc::clone(&metrics.readiness));
+    let trimmer = ObjectTrimmer::default();
+    Watch { client, kind, scope, queue, queues, contact, readiness, trimmer, undecodable, is_blind: false }.run().await;
 }
 
 struct Watch {
     client: Client,
     kind: Kind,
+    scope: WatchScope,
     queue: Arc<EventQueue>,
+    queues: Option<QueueConfiguration>,
     contact: LastContact,
+    readiness: Arc<Readiness>,
     trimmer: ObjectTrimmer,
     undecodable: UndecodableObjects,
+    /// Whether the last list had nodes of which none can be decoded.
+    is_blind: bool,
 }
 
 enum WatchEnd {
@@ -88,12 +85,13 @@ impl Watch {
         let mut backoff = MIN_BACKOFF;
         loop {
             let mut objects = Vec::new();
-            match list(&self.client, self.kind, &mut self.trimmer, &mut |page| objects.extend(page)).await {
+            match list(&self.client, &self.scope, &mut self.trimmer, &mut |page| objects.extend(page)).await {
                 Ok(Listed { version, undecodable }) => {
                     backoff = MIN_BACKOFF;
                     self.contact.touch();
+                    self.listed(objects.len(), undecodable.len());
                     debug!(kind = ?self.kind, objects = objects.len(), version, "listed");
-                    self.queue.push(Message::Event(Event::Listed { kind: self.kind, objects, version }));
+                    self.deliver(Event::Listed { kind: self.kind, objects, version }).await;
                     // Messages that are pushed without a pause are delivered together.
                     for event in Undecodable::events(&undecodable, version) {
                         self.queue.push(Message::Event(event));
@@ -103,15 +101,41 @@ impl Watch {
                 }
                 Err(error) if is_dispensable(self.kind, &error) => {
                     self.contact.touch();
+                    self.listed(0, 0);
                     self.queue.push(Message::Event(Event::Listed { kind: self.kind, objects: Vec::new(), version: 0 }));
                     tokio::time::sleep(MAX_BACKOFF).await;
                 }
                 Err(error) => {
                     warn!(kind = ?self.kind, error = problem(&error), "cannot list");
+                    self.readiness.set_unreadable(Source::Kind(self.kind), problem(&error));
                     tokio::time::sleep(backoff).await;
                     backoff = MAX_BACKOFF.min(backoff * 2);
                 }
             }
+        }
+    }
+
+    async fn deliver(&mut self, event: Event) {
+        let Some(queues) = &mut self.queues else { return self.queue.push(Message::Event(event)) };
+        let event = queues.admit(event).await;
+        self.queue.push(Message::Event(event));
+        queues.store().await;
+    }
+
+    /// Notes a list. Nodes of which none can be decoded are no cluster to decide about.
+    fn listed(&mut self, decoded: usize, undecodable: usize) {
+        self.is_blind = self.kind == Kind::Node && decoded == 0 && undecodable > 0;
+        if self.is_blind {
+            let why = format!("none of the {undecodable} nodes can be decoded");
+            self.readiness.set_unreadable(Source::Kind(self.kind), why);
+        }
+        self.set_readable();
+    }
+
+    /// Notes that the last request for the kind succeeded.
+    fn set_readable(&self) {
+        if !self.is_blind {
+            self.readiness.set_readable(Source::Kind(self.kind));
         }
     }
 
@@ -127,7 +151,10 @@ impl Watch {
                 }
                 Ok(WatchEnd::Unreadable) => return tokio::time::sleep(MAX_BACKOFF).await,
                 Ok(WatchEnd::Interrupted) => {}
-                Err(error) => warn!(kind = ?self.kind, error = problem(&error), "watch interrupted"),
+                Err(error) => {
+                    warn!(kind = ?self.kind, error = problem(&error), "watch interrupted");
+                    self.readiness.set_unreadable(Source::Kind(self.kind), problem(&error));
+                }
             }
             // A watch that lasted long and had no events is healthy.
             if version == before && began.elapsed() < MAX_BACKOFF {
@@ -143,11 +170,11 @@ impl Watch {
         let params = WatchParams {
             bookmarks: true,
             timeout: Some(WATCH_SECONDS),
-            field_selector: selector(self.kind),
+            field_selector: self.scope.field_selector(),
             ..WatchParams::default()
         };
-        let path = Request::new(self.kind.resource().path(None));
-        let mut request = path.watch(&params, &version.to_string()).map_err(kube::Error::BuildRequest)?;
+        let mut request =
+            self.scope.request().watch(&params, &version.to_string()).map_err(kube::Error::BuildRequest)?;
         // The decompression layer cannot decode a stream that the API server flushes after each line.
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let stream = match self.client.request_stream(request).await {
@@ -155,6 +182,7 @@ impl Watch {
             Err(error) if has_code(&error, 410) => return Ok(WatchEnd::Expired),
             Err(error) => return Err(error),
         };
+        self.set_readable();
         let mut stream = std::pin::pin!(stream);
         let max_silence = Duration::from_secs(u64::from(WATCH_SECONDS) + GRACE_SECONDS);
         let mut line = Vec::new();
@@ -171,8 +199,11 @@ impl Watch {
             self.contact.touch();
             match parse_line(self.kind, &line, &mut self.trimmer, version) {
                 Ok(LineContent::Event(event)) => {
+                    if matches!(event, Event::Upserted(_)) && std::mem::take(&mut self.is_blind) {
+                        self.set_readable();
+                    }
                     self.undecodable.remove(&event);
-                    self.queue.push(Message::Event(event));
+                    self.deliver(event).await;
                 }
                 Ok(LineContent::Undecodable(object)) => {
                     self.queue.push(Message::Event(object.event(0)));

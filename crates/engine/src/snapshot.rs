@@ -4,6 +4,7 @@
 //! undoes every change. Between decisions the loader applies changes one at a time (`delta`).
 
 mod delta;
+mod obstacle;
 
 use std::cmp::Reverse;
 
@@ -15,6 +16,8 @@ use crate::labels::Labels;
 use crate::queues::QueueTree;
 use crate::shape::{Shape, Taint};
 use crate::workloads::{QuotaRules, Workload};
+
+pub use obstacle::{Obstacle, QueueRefusal};
 
 /// The tables from which a snapshot is built.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -139,22 +142,11 @@ pub struct Toleration {
     pub seconds: i64,
 }
 
-/// The reason why a pending pod cannot be placed on any node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Obstacle {
-    /// The names of its scheduling gates.
-    Gates(Vec<TextId>),
-    /// A member of a group or job that names another scheduler.
-    OtherScheduler,
-    /// A field that the engine does not evaluate.
-    Unsupported(TextId),
-}
-
 impl Pod {
     /// Whether the pod counts as a member of its group or job: a bound pod does; a pending pod only if this scheduler places it.
     pub fn takes_part(&self) -> bool {
         let pending = match self.obstacle {
-            None | Some(Obstacle::Unsupported(_)) => true,
+            None | Some(Obstacle::Unsupported(_) | Obstacle::QueueRefused { .. }) => true,
             Some(Obstacle::Gates(_) | Obstacle::OtherScheduler) => false,
         };
         self.node.is_some() || pending

@@ -13,6 +13,7 @@ use reprieve_engine::{ApplicationId, JobId, NodeId, PodId, Policy, WorkloadId};
 use crate::builder::NodeDraft;
 use crate::names::{Numbered, QueueNames};
 use crate::quarantine::{self, Quarantine, Quarantined, key_of};
+use crate::queue_settings::LoadScope;
 use crate::quota::{BrokenForKueue, kueue_tables};
 use crate::{Amounts, Names, SnapshotBuilder, by_name, membership, nth_rank, requests};
 use reprieve_api::{InputError, NamespacedName, ObjectSet};
@@ -43,20 +44,20 @@ pub fn load(objects: &ObjectSet, on_invalid: OnInvalid) -> Result<Loaded, InputE
 /// Builds the snapshot for a policy. Its settings matter: `placement: Joint` of policy Kueue adds the pods of workloads, and policy
 /// Kubernetes may limit preemption priorities.
 pub fn load_for(objects: &ObjectSet, on_invalid: OnInvalid, policy: &Policy) -> Result<Loaded, InputError> {
-    load_as(objects, on_invalid, policy, None)
+    load_as(objects, on_invalid, policy, &LoadScope::default())
 }
 
-/// Builds the snapshot for the scheduler of this name, which does not place members of gangs that name another scheduler. Without a name,
+/// Builds the snapshot for one scheduler with its queues, which does not place members of gangs that name another scheduler. Without a name,
 /// each gang belongs to the scheduler that its members name.
 pub fn load_as(
     objects: &ObjectSet,
     on_invalid: OnInvalid,
     policy: &Policy,
-    scheduler_name: Option<&str>,
+    scope: &LoadScope,
 ) -> Result<Loaded, InputError> {
     let mut quarantine = Quarantine::new(policy);
     quarantine.add_duplicates(objects);
-    let (mut loaded, _) = build(objects, policy, scheduler_name, quarantine);
+    let (mut loaded, _) = build(objects, policy, scope, quarantine);
     if on_invalid == OnInvalid::Reject
         && let Some(first) = loaded.quarantined.first()
     {
@@ -75,19 +76,19 @@ pub fn load_as(
 
 /// Builds the snapshot from the objects that can be read, and returns the builder, with which the caller can convert more objects later.
 /// Building never fails: an object that cannot be read is set aside, and so is what refers to it.
-pub fn build_for(objects: &ObjectSet, policy: &Policy, scheduler_name: Option<&str>) -> (Loaded, SnapshotBuilder) {
-    build(objects, policy, scheduler_name, Quarantine::new(policy))
+pub fn build_for(objects: &ObjectSet, policy: &Policy, scope: &LoadScope) -> (Loaded, SnapshotBuilder) {
+    build(objects, policy, scope, Quarantine::new(policy))
 }
 
 fn build(
     objects: &ObjectSet,
     policy: &Policy,
-    scheduler_name: Option<&str>,
+    scope: &LoadScope,
     mut quarantine: Quarantine,
 ) -> (Loaded, SnapshotBuilder) {
     let joint = matches!(policy, Policy::Kueue(kueue) if kueue.placement == PlacementMode::Joint);
     // 1. Objects to which pods refer: classes, namespaces, groups, jobs and queues.
-    let (mut builder, named_groups) = SnapshotBuilder::new(objects, policy, scheduler_name, &mut quarantine);
+    let (mut builder, named_groups) = SnapshotBuilder::new(objects, policy, scope, &mut quarantine);
     builder.add_unreadable(objects, &mut quarantine);
     // 2. The nodes that can be read.
     let drafts = node_drafts(objects, &mut builder, &mut quarantine);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Node as ApiNode;
 use reprieve_engine::shape::Shape;
-use reprieve_engine::snapshot::{Cluster, Group, Node, Obstacle, Pod, Terminating, Topology};
+use reprieve_engine::snapshot::{Cluster, Group, Node, Obstacle, Pod, QueueRefusal, Terminating, Topology};
 use reprieve_engine::{
     ApplicationId, BudgetId, GroupId, JobId, Labels, NodeId, Policy, Priority, Selector, ShapeId, TextId, Timestamp,
 };
@@ -17,6 +17,7 @@ use crate::owners::Owners;
 use crate::priority_classes::ALLOW_PREEMPTION;
 use crate::protected_namespaces::protected;
 use crate::quarantine::{Problem, Quarantine, key_of};
+use crate::queue_settings::{LoadScope, QueueScope};
 use crate::queue_source::QueueSource;
 use crate::schedulers::gang_of;
 use crate::shape::{Interners, keys_of, selected_keys};
@@ -41,6 +42,8 @@ pub struct SnapshotBuilder {
     pub groups: BTreeMap<NamespacedName, GroupId>,
     pub shapes: Shapes,
     pub queues: QueueSource,
+    /// Which namespaces may use which queues.
+    pub queue_scope: QueueScope,
     pub jobs: BTreeMap<NamespacedName, (JobId, usize)>,
     /// In the order of the budget ids.
     pub budgets: Vec<BudgetRule>,
@@ -153,7 +156,7 @@ impl SnapshotBuilder {
     pub(crate) fn new(
         objects: &ObjectSet,
         policy: &Policy,
-        scheduler_name: Option<&str>,
+        scope: &LoadScope,
         quarantine: &mut Quarantine,
     ) -> (Self, Vec<GroupDraft>) {
         let max_preemption_excess = match policy {
@@ -162,12 +165,13 @@ impl SnapshotBuilder {
         };
         let mut warnings = Vec::new();
         let mut texts = Interner::default();
-        let obstacles = Obstacles::new(objects, policy, scheduler_name);
+        let obstacles = Obstacles::new(objects, policy, scope.scheduler_name.as_deref());
         let is_own = |pod: &ApiPod| !obstacles.schedulers.is_foreign(pod);
         let classes = Classes::new(&objects.priority_classes, max_preemption_excess, &mut warnings);
         let groups = groups(objects, &classes, &mut texts, &mut warnings, quarantine);
-        let tree = queue_tree(objects, is_own, &mut warnings, quarantine);
-        let quotas = quota_tree(objects, quarantine);
+        let queue_scope = QueueScope::new(&scope.queues, objects);
+        let tree = queue_tree(objects, &queue_scope, is_own, &mut warnings, quarantine);
+        let quotas = quota_tree(objects, &queue_scope, quarantine);
         let jobs = jobs(objects, is_own, quarantine);
         let owners = Owners::new(objects);
         if let Policy::YuniKorn = policy {
@@ -184,6 +188,7 @@ impl SnapshotBuilder {
             groups: groups.good.keys().cloned().enumerate().map(|(index, name)| (name, GroupId::new(index))).collect(),
             shapes: Shapes::default(),
             queues: QueueSource::new(tree, quotas),
+            queue_scope,
             jobs: jobs.all,
             budgets: Vec::new(),
             protected: protected(objects),
@@ -314,7 +319,8 @@ impl SnapshotBuilder {
             }
         };
         let foreign = self.obstacles.schedulers.is_foreign(object);
-        let queue = if foreign { Ok(None) } else { self.queues.queue_of(object) };
+        let refused = if foreign { None } else { self.queues.refused_queue(object, &self.queue_scope) };
+        let queue = if foreign || refused.is_some() { Ok(None) } else { self.queues.queue_of(object) };
         let queue = queue.unwrap_or_else(|error| {
             if self.broken.reads(&self.queues) {
                 problem.get_or_insert(error);
@@ -337,9 +343,20 @@ impl SnapshotBuilder {
             queue,
             set_aside,
             class_unknown: !set_aside && self.classes.is_undefined(class),
-            ..self.judged_fields(name, object, node)
+            ..self.judged_fields(name, object, node, refused)
         };
         ReadPod { pod: Some(pod), problem, blocks_node }
+    }
+
+    /// Returns what keeps a pending pod from being placed, apart from room.
+    fn obstacle(&mut self, pod: &ApiPod, refused_queue: Option<(String, QueueRefusal)>) -> Option<Obstacle> {
+        let texts = &mut self.interners.texts;
+        match (self.obstacles.find(pod, texts), refused_queue) {
+            (None | Some(Obstacle::Unsupported(_)), Some((queue, cause))) => {
+                Some(Obstacle::QueueRefused { queue: TextId(texts.id(&queue)), cause })
+            }
+            (found, _) => found,
+        }
     }
 
     /// Returns the node of a bound pod; the problem says that the node is missing or set aside.
@@ -357,7 +374,13 @@ impl SnapshotBuilder {
     }
 
     /// Returns the fields of a pod that can always be read, without its shape, priority and queue.
-    fn judged_fields(&mut self, name: &NamespacedName, object: &ApiPod, node: Option<NodeId>) -> Pod {
+    fn judged_fields(
+        &mut self,
+        name: &NamespacedName,
+        object: &ApiPod,
+        node: Option<NodeId>,
+        refused_queue: Option<(String, QueueRefusal)>,
+    ) -> Pod {
         let empty = (PodSpec::default(), PodStatus::default());
         let spec = object.spec.as_deref().unwrap_or(&empty.0);
         let status = object.status.as_ref().unwrap_or(&empty.1);
@@ -372,7 +395,7 @@ impl SnapshotBuilder {
         let preempted = condition(status, "DisruptionTarget")
             .is_some_and(|condition| condition.reason.as_deref() == Some("PreemptionByScheduler"));
         let leaving = object.metadata.deletion_timestamp.as_ref();
-        let obstacle = if node.is_none() { self.obstacles.find(object, &mut self.interners.texts) } else { None };
+        let obstacle = if node.is_none() { self.obstacle(object, refused_queue) } else { None };
         let counts = !matches!(obstacle, Some(Obstacle::Gates(_) | Obstacle::OtherScheduler));
         let nominated = status.nominated_node_name.as_deref().filter(|_| counts);
         let nominated = nominated.and_then(|node| self.nodes.get(node)).copied();

@@ -17,13 +17,14 @@ use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_engine::policy::kueue::PlacementMode;
 use reprieve_engine::snapshot::Job;
 use reprieve_engine::workloads::Workload;
-use reprieve_engine::{BudgetId, Policy, WorkloadId};
+use reprieve_engine::{BudgetId, Policy, QueueId, WorkloadId};
 
 use crate::build::build_for;
 use crate::groups::{read_standalone_group, refused_priority};
 use crate::names::{Numbered, QueueNames};
 use crate::preemption_priority::InvalidPreemptionPriority;
 use crate::quarantine::{self, Problem, Quarantined};
+use crate::queue_settings::{LoadScope, QueueSettings};
 use crate::quota::{is_finished, pod_set_names, workload_order_key};
 use crate::unsupported::field_of_job;
 use crate::{Loaded, SnapshotBuilder};
@@ -48,7 +49,7 @@ pub struct SnapshotCache {
     tables: Tables,
     stale: bool,
     policy: Policy,
-    scheduler_name: Option<String>,
+    scope: LoadScope,
     rebuilds: u64,
     /// Incremented when the list of objects that are set aside changes.
     quarantine_version: u64,
@@ -62,10 +63,10 @@ impl Default for SnapshotCache {
             pods: BTreeMap::new(),
             unreadable: BTreeMap::new(),
             members: BTreeMap::new(),
-            tables: Tables::new(build_for(&ObjectSet::default(), &policy, None)),
+            tables: Tables::new(build_for(&ObjectSet::default(), &policy, &LoadScope::default())),
             stale: false,
             policy,
-            scheduler_name: None,
+            scope: LoadScope::default(),
             rebuilds: 0,
             quarantine_version: 0,
         }
@@ -76,9 +77,15 @@ impl SnapshotCache {
     /// Sets the scheduler and its policy. Under `placement: Joint` of policy Kueue, every change rebuilds the tables.
     pub fn for_scheduler(mut self, name: &str, policy: &Policy) -> Self {
         self.policy = *policy;
-        self.scheduler_name = Some(name.to_owned());
+        self.scope.scheduler_name = Some(name.to_owned());
         self.stale = true;
         self
+    }
+
+    /// Sets the queues of the scheduler.
+    pub fn set_queues(&mut self, queues: QueueSettings) {
+        self.scope.queues = queues;
+        self.stale = true;
     }
 
     fn is_joint(&self) -> bool {
@@ -152,7 +159,7 @@ impl SnapshotCache {
 
     /// Replaces the tables by empty ones until the next refresh, because a panic has left them in an unknown state.
     pub fn discard_tables(&mut self) {
-        self.tables = Tables::new(build_for(&ObjectSet::default(), &self.policy, self.scheduler_name.as_deref()));
+        self.tables = Tables::new(build_for(&ObjectSet::default(), &self.policy, &self.scope));
         self.stale = true;
     }
 
@@ -193,7 +200,7 @@ impl SnapshotCache {
     /// Rebuilds the tables if they are stale.
     pub fn refresh(&mut self) {
         if std::mem::replace(&mut self.stale, false) {
-            let (mut loaded, builder) = build_for(&self.all_objects(), &self.policy, self.scheduler_name.as_deref());
+            let (mut loaded, builder) = build_for(&self.all_objects(), &self.policy, &self.scope);
             // Objects of a cluster have no position in a file.
             loaded.quarantined.iter_mut().for_each(|entry| entry.error.source = None);
             self.tables = Tables::new((loaded, builder));
@@ -270,6 +277,11 @@ impl SnapshotCache {
     pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Object> {
         let first = ObjectKey::new(kind, NamespacedName { namespace: String::new(), name: String::new() });
         self.objects.range(first..).take_while(move |(key, _)| key.kind == kind).map(|(_, object)| object)
+    }
+
+    /// Whether an administrator defined the queue, and not a pod that names it.
+    pub fn is_configured_queue(&self, queue: QueueId) -> bool {
+        self.tables.builder.queues.is_configured(queue)
     }
 
     /// Finds a pod.

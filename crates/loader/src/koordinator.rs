@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::index::{Lost, forest};
 use crate::quarantine::{Problem, Quarantine, key_of};
+use crate::queue_settings::QueueScope;
 use crate::requests::{amount, limit};
 use crate::{Amounts, QueueSpec, by_name};
 
@@ -21,98 +22,115 @@ pub const CAN_PREEMPT: &str = "quota.scheduling.koordinator.sh/can-preempt";
 /// The label of a pod that cannot be preempted; its value is `true`.
 pub const DISABLE_PREEMPTIBLE: &str = "scheduling.koordinator.sh/disable-preemptible";
 
-/// The quotas, parents first.
+/// The quotas, parents first. A quota is known by its key, `NAMESPACE/NAME`.
 #[derive(Debug, Default)]
 pub struct ElasticQuotaTree {
-    /// Min is the guarantee, max the limit.
+    /// Min is the guarantee, max the limit. The name has the namespace if another quota has the same name.
     pub specs: Vec<QueueSpec>,
     /// The index of each quota in `specs`.
-    index_by_name: BTreeMap<String, usize>,
+    index_by_key: BTreeMap<String, usize>,
     /// The quotas that are set aside.
     lost: BTreeMap<String, ObjectKey>,
+    /// For each name the quota that pods and quotas of other namespaces mean by it.
+    shared: BTreeMap<String, String>,
 }
 
-/// Reads the quota tree; `None` if there is no ElasticQuota. A quota that cannot be read is set aside, with the quotas below it. Of several
-/// quotas with the same name the oldest counts.
-pub fn quota_tree(objects: &ObjectSet, quarantine: &mut Quarantine) -> Option<ElasticQuotaTree> {
+type Quotas<'o> = BTreeMap<String, &'o Sourced<ElasticQuota>>;
+
+/// Reads the quota tree; `None` if there is no ElasticQuota. A quota that cannot be read is set aside, with the quotas below it.
+pub fn quota_tree(objects: &ObjectSet, scope: &QueueScope, quarantine: &mut Quarantine) -> Option<ElasticQuotaTree> {
     let unreadable = objects.unreadable.iter().map(|one| &one.object).filter(|one| one.kind == Kind::ElasticQuota);
-    if objects.elastic_quotas.is_empty() && unreadable.clone().next().is_none() {
+    let unreadable = unreadable.filter(|quota| scope.has_quotas_of(&quota.name.namespace));
+    let by_name = by_name::<NamespacedName, _>(&objects.elastic_quotas).into_iter();
+    let counts = by_name.filter(|(name, _)| scope.has_quotas_of(&name.namespace));
+    let named: Quotas<'_> = counts.map(|(name, quota)| (name.to_string(), quota)).collect();
+    if named.is_empty() && unreadable.clone().next().is_none() {
         return None;
     }
-    let named = oldest_by_name(objects, quarantine);
-    let mut tree = ElasticQuotaTree::default();
+    let mut tree = ElasticQuotaTree { shared: shared(&named), ..ElasticQuotaTree::default() };
+    let mut same_name: BTreeMap<String, usize> = BTreeMap::new();
+    named.values().for_each(|quota| *same_name.entry(quota.name().name).or_default() += 1);
+    let shared = tree.shared.clone();
+    let parent_of = |key: &str| {
+        let quota = named.get(key)?;
+        let (parent, own) = (parent_name(&quota.object)?, quota.name());
+        let own = format!("{}/{parent}", own.namespace);
+        Some(if named.contains_key(&own) { own } else { shared.get(parent).cloned().unwrap_or(own) })
+    };
     let mut specs = BTreeMap::new();
-    for (name, quota) in &named {
-        match queue_spec(name.clone(), &quota.object) {
-            Ok(spec) => _ = specs.insert(name.clone(), spec),
+    for (key, quota) in &named {
+        let name = quota.name();
+        let name = if same_name.get(&name.name) == Some(&1) { name.name } else { key.clone() };
+        let permitted = parent_of(key).map_or(Ok(()), |parent| may_be_below(&quota.name().namespace, &parent, scope));
+        match permitted.and_then(|()| queue_spec(name, &quota.object)) {
+            Ok(spec) => _ = specs.insert(key.clone(), spec),
             Err(error) => quarantine.add(key_of(quota), Some(&quota.source), error),
         }
     }
-    let parent_of = |name: &str| -> Option<String> {
-        let labels = named.get(name)?.object.metadata.labels.as_ref()?;
-        labels.get(PARENT).filter(|parent| !parent.is_empty() && *parent != "koordinator-root-quota").cloned()
-    };
-    let names = named.keys().cloned().collect();
-    let (order, lost) = forest(&names, parent_of, |name| specs.contains_key(name));
-    for (name, why) in lost {
-        let Some(quota) = named.get(&name) else { continue };
-        quarantine.add(key_of(quota), Some(&quota.source), lost_quota(&name, &why, &named));
+    let keys = named.keys().cloned().collect();
+    let (order, lost) = forest(&keys, parent_of, |key| specs.contains_key(key));
+    for (key, why) in lost {
+        let Some(quota) = named.get(&key) else { continue };
+        quarantine.add(key_of(quota), Some(&quota.source), lost_quota(quota, &why, &named));
     }
-    for name in order {
-        let Some(spec) = specs.remove(&name) else { continue };
-        let parent = parent_of(&name).and_then(|parent| tree.index_by_name.get(&parent).copied());
-        tree.index_by_name.insert(name, tree.specs.len());
+    for key in order {
+        let Some(spec) = specs.remove(&key) else { continue };
+        let parent = parent_of(&key).and_then(|parent| tree.index_by_key.get(&parent).copied());
+        tree.index_by_key.insert(key, tree.specs.len());
         tree.specs.push(QueueSpec { parent, ..spec });
     }
-    tree.lost = unreadable.map(|quota| (quota.name.name.clone(), quota.clone())).collect();
-    tree.lost.retain(|name, _| !tree.index_by_name.contains_key(name));
-    let lost = named.iter().filter(|(name, _)| !tree.index_by_name.contains_key(*name)).map(lost_key);
-    tree.lost.extend(lost);
+    let lost = named.iter().map(|(key, quota)| (key.clone(), key_of(quota)));
+    let lost = unreadable.map(|quota| (quota.name.to_string(), quota.clone())).chain(lost);
+    tree.lost = lost.filter(|(key, _)| !tree.index_by_key.contains_key(key)).collect();
     Some(tree)
 }
 
-fn lost_key((name, quota): (&String, &&Sourced<ElasticQuota>)) -> (String, ObjectKey) {
-    (name.clone(), key_of(quota))
+/// For each name the oldest quota, of equally old ones the first by namespace. A younger quota of the same name, which any namespace may
+/// create, does not change what the pods of other namespaces use. Without a time a quota counts as the oldest.
+fn shared(named: &Quotas<'_>) -> BTreeMap<String, String> {
+    let created = |key: &String| named[key].object.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let mut shared: BTreeMap<String, String> = BTreeMap::new();
+    for (key, quota) in named {
+        let oldest = shared.entry(quota.name().name).or_insert_with(|| key.clone());
+        if created(key) < created(oldest) {
+            oldest.clone_from(key);
+        }
+    }
+    shared
 }
 
-fn lost_quota(name: &str, why: &Lost, named: &BTreeMap<String, &Sourced<ElasticQuota>>) -> Problem {
+fn parent_name(quota: &ElasticQuota) -> Option<&str> {
+    let parent = quota.metadata.labels.as_ref()?.get(PARENT)?;
+    Some(parent.as_str()).filter(|parent| !parent.is_empty() && *parent != "koordinator-root-quota")
+}
+
+/// A quota may have a parent in its own namespace, or one that its namespace may use.
+fn may_be_below(namespace: &str, parent: &str, scope: &QueueScope) -> Result<(), InputError> {
+    let is_own = parent.split_once('/').is_some_and(|(above, _)| above == namespace);
+    if is_own || scope.permits(namespace, parent) {
+        return Ok(());
+    }
+    let problem =
+        format!("namespace {namespace} may not use quota {parent}; name another, or add a rule to queueAccess");
+    Err(InputError::new(problem).field(format!("metadata.labels[{PARENT}]")))
+}
+
+fn lost_quota(quota: &Sourced<ElasticQuota>, why: &Lost, named: &Quotas<'_>) -> Problem {
     let field = format!("metadata.labels[{PARENT}]");
     match why {
         Lost::Cycle => {
-            let problem = format!("quota {name:?} is an ancestor of itself; break the cycle");
+            let problem = format!("quota {:?} is an ancestor of itself; break the cycle", quota.name().name);
             InputError::new(problem).field(field).code(ProblemCode::Cycle).into()
         }
         Lost::Parent(parent) => match named.get(parent) {
             Some(parent) => Problem::refers_to(key_of(parent), &field),
             None => {
-                let problem = format!("quota {parent:?} is not in the input; add it, or name another");
+                let name = parent.split_once('/').map_or(parent.as_str(), |(_, name)| name);
+                let problem = format!("quota {name:?} is not in the input; add it, or name another");
                 InputError::new(problem).field(field).code(ProblemCode::MissingReference).into()
             }
         },
     }
-}
-
-/// Returns the quotas by name. A quota with the name of an older one is set aside; of two with the same age, the later by namespace.
-fn oldest_by_name<'o>(
-    objects: &'o ObjectSet,
-    quarantine: &mut Quarantine,
-) -> BTreeMap<String, &'o Sourced<ElasticQuota>> {
-    let by_key = by_name::<NamespacedName, _>(&objects.elastic_quotas);
-    let mut quotas: Vec<_> = by_key.into_iter().collect();
-    // Without a time the age is unknown, and the quota counts as the oldest, like other objects of files.
-    quotas.sort_by_key(|(_, quota)| quota.object.metadata.creation_timestamp.as_ref().map(|time| time.0));
-    let mut named: BTreeMap<String, &Sourced<ElasticQuota>> = BTreeMap::new();
-    for (name, quota) in quotas {
-        match named.get(&name.name) {
-            None => _ = named.insert(name.name, quota),
-            Some(older) => {
-                let problem = format!("{} has the same name and is older; rename this quota", older.name());
-                let error = InputError::new(problem).field("metadata.name").code(ProblemCode::Conflict);
-                quarantine.add(key_of(quota), Some(&quota.source), error);
-            }
-        }
-    }
-    named
 }
 
 fn queue_spec(name: String, quota: &ElasticQuota) -> Result<QueueSpec, InputError> {
@@ -129,11 +147,21 @@ fn queue_spec(name: String, quota: &ElasticQuota) -> Result<QueueSpec, InputErro
 }
 
 impl ElasticQuotaTree {
+    /// Returns the key of the quota that a pod names: that of its own namespace, else the shared one. `None` if it names none, or one that
+    /// does not exist.
+    pub fn key_of(&self, pod: &Pod) -> Option<String> {
+        let (name, namespace) = (label(pod, QUOTA)?, NamespacedName::from_meta(&pod.metadata).namespace);
+        let own = format!("{namespace}/{name}");
+        let exists = self.index_by_key.contains_key(&own) || self.lost.contains_key(&own);
+        if exists { Some(own) } else { self.shared.get(name).cloned() }
+    }
+
     /// Returns the quota that a pod names. A pod that names none is limited only by the nodes.
     pub fn queue_of(&self, pod: &Pod) -> Result<Option<QueueId>, Problem> {
         let Some(name) = label(pod, QUOTA) else { return Ok(None) };
         let field = format!("metadata.labels[{QUOTA}]");
-        match (self.index_by_name.get(name), self.lost.get(name)) {
+        let key = self.key_of(pod).unwrap_or_default();
+        match (self.index_by_key.get(&key), self.lost.get(&key)) {
             (Some(index), _) => Ok(Some(QueueId::new(*index))),
             (None, Some(lost)) => Err(Problem::refers_to(lost.clone(), &field)),
             (None, None) => {

@@ -33,6 +33,7 @@ pub mod preemption_priority;
 mod priority_classes;
 pub mod protected_namespaces;
 pub mod quarantine;
+pub mod queue_settings;
 mod queue_source;
 pub mod queue_spec;
 mod quota;
@@ -62,6 +63,7 @@ pub(crate) use order::nth_rank;
 pub use policy::{Question, policy_name};
 pub(crate) use priority_classes::Classes;
 pub use quarantine::{Quarantine, Quarantined};
+pub use queue_settings::{LoadScope, QueueScope, QueueSettings};
 pub use queue_spec::QueueSpec;
 // The ClusterQueues and Cohorts of Kueue.
 pub use quota::{is_finished, queue_specs};
@@ -69,4 +71,4 @@ pub use requests::Amounts;
 pub use time::timestamp;
 pub use workload_classes::WorkloadClasses;
 // The queues of YuniKorn.
-pub use yunikorn::{queue_of, queue_tree};
+pub use yunikorn::{check_queues, queue_of, queue_tree};

@@ -9,6 +9,7 @@ use reprieve_engine::{Decision, Outcome, Policy, Timestamp, decide, decide_and_e
 use serde_json::Value;
 
 pub use crate::reader::reader;
+use crate::queue_settings::{ARGUMENTS, QueueSettings};
 use crate::time::parse_time;
 use crate::{Loaded, quarantine, timestamp};
 use reprieve_api::decode::decode;
@@ -68,13 +69,7 @@ pub fn policy(profile: &Profile) -> Result<Policy, InputError> {
 pub fn policy_of_profile(profile: &Profile) -> Result<Policy, InputError> {
     match profile.policy.to_ascii_lowercase().as_str() {
         "kubernetes" => kubernetes(profile).map(Policy::Kubernetes),
-        "yunikorn" => match profile.args.keys().next() {
-            None => Ok(Policy::YuniKorn),
-            Some(argument) => {
-                let problem = "policy YuniKorn has no arguments; set the option in the ConfigMap yunikorn-configs";
-                Err(InputError::new(problem).field(format!("args.{argument}")))
-            }
-        },
+        "yunikorn" => yunikorn(profile),
         "kueue" => kueue(profile).map(Policy::Kueue),
         "koordinator" => koordinator(profile).map(Policy::Koordinator),
         _ => {
@@ -95,17 +90,29 @@ pub fn policy_name(policy: &Policy) -> &'static str {
     }
 }
 
+fn yunikorn(profile: &Profile) -> Result<Policy, InputError> {
+    QueueSettings::of_profile(profile)?;
+    match profile.args.keys().find(|argument| !ARGUMENTS.contains(&argument.as_str())) {
+        None => Ok(Policy::YuniKorn),
+        Some(argument) => {
+            let problem = "policy YuniKorn has only the arguments queues and queueAccess; set other options in the ConfigMap \
+                           with the queues";
+            Err(InputError::new(problem).field(format!("args.{argument}")))
+        }
+    }
+}
+
 fn koordinator(profile: &Profile) -> Result<Koordinator, InputError> {
+    QueueSettings::of_profile(profile)?;
     let mut policy = Koordinator::default();
-    for (argument, value) in &profile.args {
+    for (argument, value) in profile.args.iter().filter(|(argument, _)| !ARGUMENTS.contains(&argument.as_str())) {
         let field = format!("args.{argument}");
         let setting = match argument.as_str() {
             "disableDefaultPreemptible" | "disableDefaultPreemptiable" => &mut policy.disable_default_preemptible,
             "disableDefaultTriggerPreemption" => &mut policy.disable_default_trigger,
             "podShouldBeDeletedWhenPreempted" => &mut policy.deletes_victims,
             _ => {
-                let known =
-                    "disableDefaultPreemptible, disableDefaultTriggerPreemption and podShouldBeDeletedWhenPreempted";
+                let known = "disableDefaultPreemptible, disableDefaultTriggerPreemption, podShouldBeDeletedWhenPreempted, queues and queueAccess";
                 return Err(unknown_argument("Koordinator", known, field));
             }
         };

@@ -1,12 +1,13 @@
 //! The policy objects from which the queues of a snapshot come.
 
-use reprieve_api::Pod;
+use reprieve_api::{NamespacedName, Pod};
 use reprieve_engine::QueueId;
-use reprieve_engine::snapshot::Cluster;
+use reprieve_engine::snapshot::{Cluster, QueueRefusal};
 
 use crate::koordinator::ElasticQuotaTree;
 use crate::names::QueueNames;
 use crate::quarantine::Problem;
+use crate::queue_settings::QueueScope;
 use crate::quota::{KueueTables, WorkloadReader};
 use crate::yunikorn::{YuniKornTree, queue_of};
 
@@ -41,10 +42,40 @@ impl QueueSource {
         }
     }
 
-    /// Whether the tree must be built again before the queue of this pod is known: YuniKorn creates queues that pods name.
-    pub fn lacks_queue_of(&self, pod: &Pod) -> bool {
+    /// Returns the queue that a pod names and may not use, and why. A queue that an administrator restricted to users is refused, because
+    /// the users of pods are not known.
+    pub fn refused_queue(&self, pod: &Pod, scope: &QueueScope) -> Option<(String, QueueRefusal)> {
+        let queue = match self {
+            Self::YuniKorn(tree) => {
+                let path = queue_of(pod)?;
+                if let Some(queue) = tree.restricted(&path) {
+                    return Some((queue.to_owned(), QueueRefusal::RestrictedToUsers));
+                }
+                path
+            }
+            Self::Koordinator(quotas) => quotas.key_of(pod)?,
+            Self::Kueue(_) | Self::None => return None,
+        };
+        let namespace = NamespacedName::from_meta(&pod.metadata).namespace;
+        (!scope.permits(&namespace, &queue)).then_some((queue, QueueRefusal::NamespaceHasNoAccess))
+    }
+
+    /// Whether an administrator defined the queue. Only YuniKorn has others: the dynamic queues that pods name.
+    pub fn is_configured(&self, queue: QueueId) -> bool {
         match self {
-            Self::YuniKorn(tree) => queue_of(pod).is_some_and(|path| tree.queue_id(&path).is_none()),
+            Self::YuniKorn(tree) => tree.is_configured(queue),
+            Self::Koordinator(_) | Self::Kueue(_) | Self::None => true,
+        }
+    }
+
+    /// Whether the tree must be built again before the queue of this pod is known: YuniKorn creates queues that pods name
+    /// and may use.
+    pub fn lacks_queue_of(&self, pod: &Pod, scope: &QueueScope) -> bool {
+        match self {
+            Self::YuniKorn(tree) => {
+                queue_of(pod).is_some_and(|path| tree.queue_id(&path).is_none())
+                    && self.refused_queue(pod, scope).is_none()
+            }
             Self::Koordinator(_) | Self::Kueue(_) | Self::None => false,
         }
     }

@@ -1,4 +1,4 @@
-//! Reads YuniKorn's queues from the ConfigMap `yunikorn-configs`, and the queue and application that the labels of a pod name. Where
+//! Reads YuniKorn's queues from their ConfigMap, and the queue and application that the labels of a pod name. Where
 //! YuniKorn replaces an invalid setting by a default without a message, this module does the same and adds a warning.
 //!
 //! [`crate::builder`] calls it for the snapshot, `translate` for the queues of another policy. The rules are in
@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::owners::Owners;
 use crate::quarantine::{Problem, Quarantine, key_of};
+use crate::queue_settings::QueueScope;
 use crate::requests::{amount, limit, text_of};
 use crate::{Amounts, QueueSpec};
 use reprieve_api::decode::plain_problem;
@@ -49,6 +50,8 @@ struct QueueFields {
     properties: BTreeMap<String, Value>,
     queues: Vec<QueueFields>,
     childtemplate: Option<ChildTemplate>,
+    /// The users and groups that may submit to the queue. Users are not known here, so only `*` is usable.
+    submitacl: Option<Value>,
     /// The limits of users and groups are not evaluated.
     limits: Value,
     /// The maximum number of applications is not evaluated.
@@ -88,10 +91,14 @@ pub struct QueueConfig {
     /// The name is the full path.
     pub spec: QueueSpec,
     leaf: bool,
+    /// Whether the configuration has the queue, so that its name is not a pod's word.
+    configured: bool,
     /// Whether pods may name queues below it that the configuration does not have.
     dynamic: bool,
     template: Option<ChildTemplate>,
     settings: Settings,
+    /// Whether only some users may submit to the queue; `None` if the queue has no `submitacl`.
+    is_restricted: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -108,16 +115,16 @@ enum PreemptionPolicy {
     Disabled,
 }
 
-/// Reads the queue tree and adds the dynamic queues that pods name; `reads_queue` says whether the queue of a pod is read. `None` if the
-/// input has no ConfigMap `yunikorn-configs`, or none that can be read. A queue that cannot be read is set aside with the queues below it.
+/// Reads the queue tree and adds the dynamic queues that pods name and may use; `reads_queue` says whether the queue of a pod is read.
+/// `None` if the input has no ConfigMap with queues, or none that can be read. A queue that cannot be read is set aside with the queues below it.
 pub fn queue_tree(
     objects: &ObjectSet,
+    scope: &QueueScope,
     reads_queue: impl Fn(&Pod) -> bool,
     warnings: &mut Vec<String>,
     quarantine: &mut Quarantine,
 ) -> Option<YuniKornTree> {
-    let is_config = |map: &&Sourced<ConfigMap>| map.object.metadata.name.as_deref() == Some("yunikorn-configs");
-    let map = objects.config_maps.iter().find(is_config)?;
+    let map = config_map(objects, scope, warnings, quarantine)?;
     let (mut tree, problems) = match read_config(&map.object, warnings) {
         Ok(read) => read,
         Err(error) => {
@@ -131,12 +138,52 @@ pub fn queue_tree(
     tree.lost = problems.into_iter().filter(|(path, _)| tree.find(path).is_none()).map(|(path, _)| path).collect();
     tree.config = Some(key_of(map));
     let pods = objects.pods.iter().map(|pod| &*pod.object).filter(|pod| !pod.is_finished() && reads_queue(pod));
-    let named: BTreeSet<String> = pods.filter_map(queue_of).collect();
+    let may_use = |pod: &Pod, path: &str| {
+        let namespace = NamespacedName::from_meta(&pod.metadata).namespace;
+        tree.restricted(path).is_none() && scope.permits(&namespace, path)
+    };
+    let named = pods.filter_map(|pod| queue_of(pod).filter(|path| may_use(pod, path)));
+    let named: BTreeSet<String> = named.collect();
     let mut builder = TreeBuilder { tree: &mut tree, warnings, problems: Vec::new() };
     for path in named {
         builder.add_dynamic(&path);
     }
     Some(tree)
+}
+
+/// Checks a ConfigMap with queues as a whole.
+pub fn check_queues(map: &ConfigMap) -> Result<(), InputError> {
+    let (_, problems) = read_config(map, &mut Vec::new())?;
+    problems.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
+}
+
+/// Finds the ConfigMap with the queues: the one that the settings name, else the only one with queues.
+fn config_map<'o>(
+    objects: &'o ObjectSet,
+    scope: &QueueScope,
+    warnings: &mut Vec<String>,
+    quarantine: &mut Quarantine,
+) -> Option<&'o Sourced<ConfigMap>> {
+    if let Some(named) = scope.config_map() {
+        let map = objects.config_maps.iter().find(|map| map.name() == *named);
+        if map.is_none() {
+            let problem = "which the argument queues names, is not in the input: there are no queues";
+            warnings.push(format!("ConfigMap {named}, {problem}"));
+        }
+        return map;
+    }
+    let mut found: Vec<_> = objects.config_maps.iter().collect();
+    found.sort_by_key(|map| map.name());
+    found.dedup_by_key(|map| map.name());
+    let [first, rest @ ..] = found.as_slice() else { return None };
+    for second in rest {
+        let problem = format!(
+            "has queues, and so has ConfigMap {}; name one of them in the argument queues: {{namespace: …, name: …}}",
+            first.name()
+        );
+        quarantine.add(key_of(second), Some(&second.source), InputError::new(problem).code(ProblemCode::Conflict));
+    }
+    rest.is_empty().then_some(first)
 }
 
 /// Reads the queues of a configuration. Returns the tree, and the path and the error of each queue that cannot be read.
@@ -220,14 +267,23 @@ impl TreeBuilder<'_> {
         self.check_limits(path, parent, &guarantee, &limit)?;
         let inherited = parent.map(|parent| self.tree.queues[parent].settings.policy);
         let settings = self.settings(path, &config.properties, inherited);
+        let acl = config.submitacl.as_ref().map(text_of);
+        let is_restricted = acl.as_ref().map(|acl| acl.trim() != "*");
+        if let Some(acl) = acl.filter(|_| is_restricted == Some(true)) {
+            self.warnings.push(format!(
+                "queue {path}: submitacl {acl:?} names users, which are not known here: pods that name the queue are refused"
+            ));
+        }
         let index = self.tree.queues.len();
         let template = config.childtemplate.clone().or_else(|| self.tree.queues[parent?].template.clone());
         self.tree.queues.push(QueueConfig {
             spec: QueueSpec { name: path.to_owned(), parent, guarantee, limit },
             leaf: config.queues.is_empty() && !config.parent && parent.is_some(),
+            configured: true,
             dynamic: config.parent || config.childtemplate.is_some() || parent.is_none() && config.queues.is_empty(),
             template,
             settings,
+            is_restricted,
         });
         let mut children = Amounts::new();
         for child in &config.queues {
@@ -322,7 +378,7 @@ impl TreeBuilder<'_> {
         let known = (1..parts.len()).rev().find_map(|n| Some((n, self.tree.find(&parts[..n].join("."))?)));
         let usable = known.filter(|(_, index)| !self.tree.queues[*index].leaf && self.tree.queues[*index].dynamic);
         let Some((n, mut parent)) = usable else {
-            let problem = format!("queue {path:?} is not in the ConfigMap yunikorn-configs; add it, or name another");
+            let problem = format!("queue {path:?} is not in the ConfigMap with the queues; add it, or name another");
             return Err(InputError::new(problem).field(field).code(ProblemCode::MissingReference).into());
         };
         for depth in n..parts.len() {
@@ -336,7 +392,15 @@ impl TreeBuilder<'_> {
             let limit = positive(amounts(&own.resources.max, &path, limit)?);
             let spec = QueueSpec { name: path, parent: Some(parent), guarantee, limit };
             parent = self.tree.queues.len();
-            self.tree.queues.push(QueueConfig { spec, leaf, dynamic: true, template, settings });
+            self.tree.queues.push(QueueConfig {
+                spec,
+                leaf,
+                configured: false,
+                dynamic: true,
+                template,
+                settings,
+                is_restricted: None,
+            });
         }
         Ok(())
     }
@@ -419,6 +483,22 @@ impl YuniKornTree {
     /// Whether the tree would differ without the pods that name this queue.
     pub fn depends_on_pods_of(&self, path: &str) -> bool {
         self.refused.keys().any(|refused| refused.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
+    }
+
+    /// The queue whose `submitacl` applies to this path, if only some users may submit to it. The lowest queue that has one decides.
+    pub fn restricted(&self, path: &str) -> Option<&str> {
+        if self.queues.iter().all(|queue| queue.is_restricted.is_none()) {
+            return None;
+        }
+        let ends = std::iter::once(path.len()).chain(path.rmatch_indices('.').map(|(at, _)| at));
+        let mut queues = ends.filter_map(|end| self.find(&path[..end])).map(|index| &self.queues[index]);
+        let queue = queues.find(|queue| queue.is_restricted.is_some())?;
+        (queue.is_restricted == Some(true)).then_some(queue.spec.name.as_str())
+    }
+
+    /// Whether the configuration has the queue; a dynamic queue exists because a pod names it.
+    pub fn is_configured(&self, queue: QueueId) -> bool {
+        self.queues.get(queue.index()).is_some_and(|queue| queue.configured)
     }
 
     /// The tree for the engine. `offered` is the sum of the nodes' allocatable amounts and limits the root.

@@ -62,3 +62,17 @@ fn second_object_with_the_same_name_is_refused() {
         format!("cluster.yaml: document 2: Node n: {problem}")
     );
 }
+
+#[test]
+fn second_config_map_with_queues_is_refused_unless_one_is_named() {
+    let map = |namespace: &str, name: &str| {
+        format!(
+            "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: {namespace}}}, \
+             data: {{queues.yaml: 'partitions: [{{name: default}}]'}}}}"
+        )
+    };
+    let text = format!("{}\n---\n{}", map("b", "other"), map("a", "yunikorn-configs"));
+    let problem = "has queues, and so has ConfigMap a/yunikorn-configs; name one of them in the argument queues: \
+                   {namespace: …, name: …}";
+    assert_eq!(error("YuniKorn", &text), format!("cluster.yaml: document 1: ConfigMap b/other: {problem}"));
+}

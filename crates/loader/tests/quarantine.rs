@@ -8,7 +8,7 @@ use reprieve_engine::Policy;
 use reprieve_loader::build::load_as;
 use reprieve_loader::cache::SnapshotCache;
 use reprieve_loader::policy::policy_of_profile;
-use reprieve_loader::{Loaded, OnInvalid, Quarantined};
+use reprieve_loader::{LoadScope, Loaded, OnInvalid, Quarantined};
 
 const SCHEDULER: &str = "reprieve";
 
@@ -249,7 +249,8 @@ fn base(policy: &str) -> String {
 }
 
 fn load(policy_name: &str, objects: &ObjectSet) -> Loaded {
-    load_as(objects, OnInvalid::Quarantine, &policy(policy_name), Some(SCHEDULER)).expect("loading never fails")
+    let scope = LoadScope { scheduler_name: Some(SCHEDULER.to_owned()), ..LoadScope::default() };
+    load_as(objects, OnInvalid::Quarantine, &policy(policy_name), &scope).expect("loading never fails")
 }
 
 fn listed(quarantined: &[Quarantined]) -> Vec<String> {

@@ -56,6 +56,7 @@ pub fn law(law: &Law, names: &Names) -> ReasonText {
         Law::SchedulingGates { pod, gates, gated } => shared::scheduling_gates(*pod, gates, *gated, names),
         Law::OtherScheduler { pod, members } => shared::other_scheduler(names.pod(*pod), *members),
         Law::Unsupported { pod, field } => shared::unsupported(*pod, names.text(*field), names),
+        Law::QueueRefused { pod, queue, cause } => shared::queue_refused(names.pod(*pod), names.text(*queue), *cause),
         Law::NoQueue => reason_text("NoQueue", "not in any queue"),
         Law::PreemptionDelay { until } => {
             reason_text("PreemptionDelay", format!("the preemptor may not preempt before {}", format_time(*until)))

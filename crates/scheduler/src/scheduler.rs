@@ -18,7 +18,7 @@ use reprieve_engine::choose::Plan;
 use reprieve_engine::laws::Law;
 use reprieve_engine::{Outcome, Policy, Timestamp};
 use reprieve_loader::cache::SnapshotCache;
-use reprieve_loader::{Loaded, Question};
+use reprieve_loader::{Loaded, Question, QueueSettings};
 use reprieve_report::budget_report::pods_against_budgets;
 use reprieve_report::decision::DecisionReport;
 use reprieve_report::planned_actions::{bound, planned_actions, victims};
@@ -85,6 +85,12 @@ impl Scheduler {
             recorded_profile: None,
             bugs: Bugs::default(),
         }
+    }
+
+    /// Sets where the queues are and who may use them.
+    pub fn with_queues(mut self, queues: QueueSettings) -> Self {
+        self.view.live.set_queues(queues);
+        self
     }
 
     /// Adds a report to each preemption.

@@ -205,19 +205,33 @@ impl ClusterView {
         placement.iter().map(|&(pod, node)| (names.pod(pod).clone(), names.node(node).to_owned())).collect()
     }
 
-    pub fn queue_of(&self, unit: &UnitRef) -> Option<String> {
+    /// The name of a unit's queue: a queue of YuniKorn's configuration, an ElasticQuota or a ClusterQueue. Empty if the unit names none,
+    /// `other` if no administrator defined the queue.
+    pub fn configured_queue_of(&self, unit: &UnitRef) -> String {
+        const OTHER: &str = "other";
         let loaded = self.loaded();
         match unit {
             UnitRef::Pod(_) | UnitRef::Group(_) | UnitRef::Job(_) => {
-                let pod = self.members(unit).first().and_then(|pod| loaded.names.pod_id(pod))?;
-                loaded.snapshot.pod(pod).queue.map(|queue| loaded.names.queue(queue).to_owned())
+                let pod = self.members(unit).first().and_then(|pod| loaded.names.pod_id(pod));
+                match pod.and_then(|pod| loaded.snapshot.pod(pod).queue) {
+                    Some(queue) if self.live.is_configured_queue(queue) => loaded.names.queue(queue).to_owned(),
+                    Some(_) => OTHER.to_owned(),
+                    None => String::new(),
+                }
             }
-            UnitRef::Workload(_) => match self.live.get(&unit.key())? {
-                Object::KueueWorkload(workload) => Some(workload.spec.queue_name.clone()),
-                _ => None,
-            },
-            UnitRef::BatchJob(_) => None,
+            UnitRef::Workload(_) => self.cluster_queue_of(unit).unwrap_or_else(|| OTHER.to_owned()),
+            UnitRef::BatchJob(_) => String::new(),
         }
+    }
+
+    /// The ClusterQueue behind the LocalQueue that a workload names.
+    fn cluster_queue_of(&self, unit: &UnitRef) -> Option<String> {
+        let key = unit.key();
+        let Object::KueueWorkload(workload) = self.live.get(&key)? else { return None };
+        let local = NamespacedName { namespace: key.name.namespace, name: workload.spec.queue_name.clone() };
+        let Object::LocalQueue(local) = self.live.get(&ObjectKey::new(Kind::LocalQueue, local))? else { return None };
+        let cluster = ObjectKey::new(Kind::ClusterQueue, NamespacedName::new("", &local.spec.cluster_queue));
+        self.live.get(&cluster).map(|_| cluster.name.name)
     }
 
     /// Whether the outcome of an action on the pod is unknown.

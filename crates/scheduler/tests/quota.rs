@@ -212,7 +212,7 @@ fn an_evicted_workload_of_another_namespace_shows_the_uid_of_its_preemptor() {
 }
 
 #[test]
-fn pending_workloads_are_listed_by_queue_and_reason() {
+fn pending_workloads_are_listed_by_defined_queue_and_reason() {
     let waiting = [workload("large", "team", 1, 5, "{}"), workload("strange", "nowhere", 1, 1, "{}")].concat();
     let mut scheduler = synced(
         &format!("{CLUSTER}{}{waiting}", workload("runs", "team", 0, 1, &admitted(1))),
@@ -221,7 +221,7 @@ fn pending_workloads_are_listed_by_queue_and_reason() {
     let written = refusals(steps(&mut scheduler, NOW));
     let mut reasons: Vec<_> = scheduler.waiting_by_queue().map(|(queue, reason)| (queue, reason.as_str())).collect();
     reasons.sort();
-    let in_flight = [("nowhere".to_owned(), "ActionInFlight"), ("team".to_owned(), "ActionInFlight")];
+    let in_flight = [("other".to_owned(), "ActionInFlight"), ("team".to_owned(), "ActionInFlight")];
     assert_eq!(reasons, in_flight, "their conditions are being written");
     let large = workload("large", "team", 1, 5, &refused(&written["large"]));
     let strange = workload("strange", "nowhere", 1, 1, &refused(&written["strange"]));
@@ -229,7 +229,7 @@ fn pending_workloads_are_listed_by_queue_and_reason() {
     steps(&mut scheduler, NOW);
     let mut reasons: Vec<_> = scheduler.waiting_by_queue().map(|(queue, reason)| (queue, reason.as_str())).collect();
     reasons.sort();
-    assert_eq!(reasons, [("nowhere".to_owned(), "InvalidObject"), ("team".to_owned(), "NoFeasiblePlan")]);
+    assert_eq!(reasons, [("other".to_owned(), "InvalidObject"), ("team".to_owned(), "NoFeasiblePlan")]);
 }
 
 fn refused(message: &str) -> String {

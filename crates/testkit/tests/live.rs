@@ -8,6 +8,7 @@ use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_api::test_file::TestSpec;
 use reprieve_engine::policy::Policy;
+use reprieve_loader::LoadScope;
 use reprieve_loader::build::{Loaded, OnInvalid, load_as};
 use reprieve_loader::cache::SnapshotCache;
 use reprieve_loader::policy::{Question, policy};
@@ -55,7 +56,8 @@ fn lives_on(cluster: impl Fn(u64) -> String) {
 /// Whether the cache did so without rebuilding its tables at the end.
 fn answers_alike(seed: u64, spec: &TestSpec, objects: ObjectSet) -> bool {
     let policy = policy(&spec.profile).expect("the profile is sound");
-    let made = load_as(&objects, OnInvalid::Quarantine, &policy, Some(SCHEDULER));
+    let scope = LoadScope { scheduler_name: Some(SCHEDULER.to_owned()), ..LoadScope::default() };
+    let made = load_as(&objects, OnInvalid::Quarantine, &policy, &scope);
     let mut made = made.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     let question = Question::new(spec, &made).expect("it has a preemptor");
     let expected = (answer(&question, &mut made), cycle(&question, &made), spared(&question, &mut made));

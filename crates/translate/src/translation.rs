@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use reprieve_api::koordinator::{QUOTA, label};
 use reprieve_api::{InputError, NamespacedName, ObjectSet, Reader};
-use reprieve_loader::{Loaded, Quarantine, queue_of, queue_tree, quota_tree};
+use reprieve_loader::{Loaded, Quarantine, QueueScope, QueueSettings, queue_of, queue_tree, quota_tree};
 
 use crate::queue_tree::{NeutralQueues, add_leaf_queues, rename};
 use crate::to_kubernetes::{KubernetesObjects, retain};
@@ -24,18 +24,20 @@ pub enum QuotaSystem {
 }
 
 impl NeutralQueues {
-    /// Reads the queues of a cluster; `None` if it has no queues of any policy.
-    pub fn from_objects(objects: &ObjectSet, plain: &KubernetesObjects) -> Option<Self> {
+    /// Reads the queues of a cluster, which the settings may name; `None` if it has no queues of any policy.
+    pub fn from_objects(objects: &ObjectSet, plain: &KubernetesObjects, settings: &QueueSettings) -> Option<Self> {
+        let scope = QueueScope::new(settings, objects);
         let quarantine = &mut Quarantine::unreported();
-        let (system, mut queues) = if let Some(tree) = queue_tree(objects, |_| true, &mut Vec::new(), quarantine) {
-            (QuotaSystem::YuniKorn, tree.queue_specs())
-        } else if let Some(tree) = quota_tree(objects, quarantine) {
-            (QuotaSystem::Koordinator, tree.specs)
-        } else if has(QuotaSystem::Kueue, objects) {
-            (QuotaSystem::Kueue, limit_roots_to_their_quota(reprieve_loader::queue_specs(objects, quarantine)))
-        } else {
-            return None;
-        };
+        let (system, mut queues) =
+            if let Some(tree) = queue_tree(objects, &scope, |_| true, &mut Vec::new(), quarantine) {
+                (QuotaSystem::YuniKorn, tree.queue_specs())
+            } else if let Some(tree) = quota_tree(objects, &scope, quarantine) {
+                (QuotaSystem::Koordinator, tree.specs)
+            } else if has(QuotaSystem::Kueue, objects) {
+                (QuotaSystem::Kueue, limit_roots_to_their_quota(reprieve_loader::queue_specs(objects, quarantine)))
+            } else {
+                return None;
+            };
         // A cohort and a ClusterQueue may have the same name. Pods use only ClusterQueues, which come after the cohorts.
         let find = |name: &str| queues.iter().rposition(|queue| queue.name == name);
         let of_pod = plain.objects.pods.iter().filter_map(|pod| {
@@ -78,9 +80,7 @@ impl NeutralQueues {
 /// Whether a cluster has queues of this quota system.
 fn has(system: QuotaSystem, objects: &ObjectSet) -> bool {
     match system {
-        QuotaSystem::YuniKorn => {
-            objects.config_maps.iter().any(|map| map.object.metadata.name.as_deref() == Some("yunikorn-configs"))
-        }
+        QuotaSystem::YuniKorn => !objects.config_maps.is_empty(),
         QuotaSystem::Koordinator => !objects.elastic_quotas.is_empty(),
         QuotaSystem::Kueue => !objects.cluster_queues.is_empty(),
     }

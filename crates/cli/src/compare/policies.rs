@@ -9,7 +9,7 @@ use reprieve_engine::{Outcome, PodId};
 use reprieve_loader::build::{OnInvalid, load, load_as};
 use reprieve_loader::policy::{policy, problem_of};
 use reprieve_loader::time::time;
-use reprieve_loader::{Loaded, Question};
+use reprieve_loader::{LoadScope, Loaded, Question, QueueSettings};
 use reprieve_report::budget_report::{BudgetReport, violated};
 use reprieve_report::decision::{DecisionReport, LawReport};
 use reprieve_report::plural::count;
@@ -169,7 +169,7 @@ impl ComparedCluster {
         }
         let kubernetes = KubernetesObjects::from_objects(objects)?;
         let loaded = load(&kubernetes.objects, OnInvalid::Quarantine)?;
-        let queues = NeutralQueues::from_objects(objects, &kubernetes);
+        let queues = NeutralQueues::from_objects(objects, &kubernetes, &QueueSettings::of_profile(&asked.profile)?);
         Ok(Self { objects: objects.clone(), kubernetes, loaded, queues, refusal: refusal(objects, asked) })
     }
 
@@ -190,8 +190,8 @@ impl ComparedCluster {
             preemptor: self.preemptor(variant, &asked.preemptor, &mapped),
             expect: None,
         };
-        let (policy, scheduler_name) = (policy(&spec.profile)?, spec.profile.scheduler_name.as_deref());
-        let mut loaded = load_as(&mapped.objects, OnInvalid::Quarantine, &policy, scheduler_name)?;
+        let (policy, scope) = (policy(&spec.profile)?, LoadScope::of_profile(&spec.profile)?);
+        let mut loaded = load_as(&mapped.objects, OnInvalid::Quarantine, &policy, &scope)?;
         let question = Question::new(&spec, &loaded)?;
         let report = decide_and_report(&question, &mut loaded);
         let mut pods_of: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -312,16 +312,16 @@ fn own_question(asked: &TestSpec) -> TestSpec {
 /// The problem of the preemptor, or of an object on which its decision depends under its own policy.
 fn own_problem(objects: &ObjectSet, asked: &TestSpec) -> Option<InputError> {
     let spec = own_question(asked);
-    let (policy, scheduler_name) = (policy(&spec.profile).ok()?, spec.profile.scheduler_name.as_deref());
-    let loaded = load_as(objects, OnInvalid::Quarantine, &policy, scheduler_name).ok()?;
+    let (policy, scope) = (policy(&spec.profile).ok()?, LoadScope::of_profile(&spec.profile).ok()?);
+    let loaded = load_as(objects, OnInvalid::Quarantine, &policy, &scope).ok()?;
     problem_of(&spec.preemptor, &spec.profile.policy, &loaded).cloned()
 }
 
 /// The refusal of a preemptor by its own policy because of an obstacle. `None` if that policy cannot decide.
 fn refusal(objects: &ObjectSet, asked: &TestSpec) -> Option<DecisionReport> {
     let spec = own_question(asked);
-    let (policy, scheduler_name) = (policy(&spec.profile).ok()?, spec.profile.scheduler_name.as_deref());
-    let mut loaded = load_as(objects, OnInvalid::Quarantine, &policy, scheduler_name).ok()?;
+    let (policy, scope) = (policy(&spec.profile).ok()?, LoadScope::of_profile(&spec.profile).ok()?);
+    let mut loaded = load_as(objects, OnInvalid::Quarantine, &policy, &scope).ok()?;
     let question = Question::new(&spec, &loaded).ok()?;
     let (decision, explanation) = question.decide_and_explain(&mut loaded);
     let is_obstacle = matches!(&decision.outcome, Outcome::Unschedulable(Some(law)) if law.is_obstacle());

@@ -17,7 +17,7 @@ use reprieve_engine::{NodeId, Policy, node_plans};
 use reprieve_loader::build::{OnInvalid, load_as};
 use reprieve_loader::policy::policy;
 use reprieve_loader::time::time;
-use reprieve_loader::{Loaded, Question};
+use reprieve_loader::{LoadScope, Loaded, Question};
 use reprieve_report::answer::answer;
 use reprieve_report::decision::DecisionReport;
 use reprieve_report::report::decide_and_report;
@@ -142,8 +142,8 @@ fn evaluate(test: &PreemptionTest, objects: &ObjectSet) -> Result<(Vec<String>, 
         return Err(InputError::new(problem).field("spec.expect"));
     };
     let policy = policy(&test.spec.profile)?;
-    let scheduler_name = test.spec.profile.scheduler_name.as_deref();
-    let mut loaded = load_as(objects, OnInvalid::Quarantine, &policy, scheduler_name)?;
+    let scope = LoadScope::of_profile(&test.spec.profile)?;
+    let mut loaded = load_as(objects, OnInvalid::Quarantine, &policy, &scope)?;
     let question = Question::new(&test.spec, &loaded)?;
     let before = loaded.snapshot.clone();
     let report = decide_and_report(&question, &mut loaded);
@@ -153,7 +153,7 @@ fn evaluate(test: &PreemptionTest, objects: &ObjectSet) -> Result<(Vec<String>, 
         problems.push("the decision changed the snapshot".to_owned());
     }
     for round in 1..=2 {
-        let mut other = load_as(&objects.shuffled(round), OnInvalid::Quarantine, &policy, scheduler_name)?;
+        let mut other = load_as(&objects.shuffled(round), OnInvalid::Quarantine, &policy, &scope)?;
         let question = Question::new(&test.spec, &other)?;
         let answer = answer(&question, &mut other);
         if answer != report.answer {
@@ -173,7 +173,7 @@ fn evaluate(test: &PreemptionTest, objects: &ObjectSet) -> Result<(Vec<String>, 
             preemptor: &test.spec.preemptor,
             priority_cut: kubernetes.priority_cut,
             max_preemption_priority_excess: kubernetes.max_preemption_priority_excess,
-            scheduler_name,
+            scheduler_name: scope.scheduler_name.as_deref(),
             answer: &report.answer,
         };
         problems.extend(

@@ -37,7 +37,7 @@ fn answered(objects: &ObjectSet, spec: &TestSpec) -> Result<(), InputError> {
 fn mapped(objects: &ObjectSet) -> Result<(), InputError> {
     let plain = KubernetesObjects::from_objects(objects)?;
     let loaded = load(&plain.objects, OnInvalid::Quarantine)?;
-    if let Some(accounts) = NeutralQueues::from_objects(objects, &plain) {
+    if let Some(accounts) = NeutralQueues::from_objects(objects, &plain, &Default::default()) {
         for keeper in [QuotaSystem::YuniKorn, QuotaSystem::Koordinator, QuotaSystem::Kueue] {
             load(&accounts.translate_to(keeper, objects, &plain, &loaded)?.objects, OnInvalid::Quarantine)?;
         }

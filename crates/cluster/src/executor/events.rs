@@ -4,10 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use jiff::Timestamp;
-use k8s_openapi::api::core::v1::ObjectReference;
-use reprieve_scheduler::EventReason;
-use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 
 use super::Executor;
@@ -16,8 +12,6 @@ use crate::messages::Dispatch;
 
 /// How long an event waits at most for other requests.
 const MAX_EVENT_DELAY: Duration = Duration::from_millis(100);
-/// The API server rejects notes of more than 1 kB.
-const MAX_NOTE_LENGTH: usize = 1000;
 
 impl Executor {
     /// Sends events until the channel is closed, several in parallel if the API server has capacity.
@@ -44,37 +38,4 @@ impl Executor {
         }
         self.max_event_budget
     }
-
-    /// The Event object, with a name that is unique by its time.
-    pub(super) fn event(
-        &self,
-        reason: EventReason,
-        message: &str,
-        about: &ObjectReference,
-        related: Option<&ObjectReference>,
-    ) -> Value {
-        let note = if self.dry_run { format!("dry run: {message}") } else { message.to_owned() };
-        let type_ = if reason.is_warning() { "Warning" } else { "Normal" };
-        let now = Timestamp::now();
-        let name = format!("{}.{:x}", about.name.as_deref().unwrap_or_default(), now.as_nanosecond());
-        json!({
-            "apiVersion": "events.k8s.io/v1",
-            "kind": "Event",
-            "metadata": {"name": name, "namespace": event_namespace(about)},
-            "eventTime": format!("{now:.6}"),
-            "reportingController": "reprieve",
-            "reportingInstance": self.identity,
-            "type": type_,
-            "action": "Scheduling",
-            "reason": reason.as_str(),
-            "note": note.chars().take(MAX_NOTE_LENGTH).collect::<String>(),
-            "regarding": about,
-            "related": related,
-        })
-    }
-}
-
-/// The namespace of an event: that of its object, or `default` for an object without one.
-pub(super) fn event_namespace(about: &ObjectReference) -> &str {
-    about.namespace.as_deref().unwrap_or("default")
 }

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Executor;
-use super::events::event_namespace;
 use super::merge_patch::merge_patch;
 use crate::messages::EventObjectUids;
+use crate::reporter::event_path;
 use crate::watch::get;
 
 /// The executor reads only the metadata of a response.
@@ -70,9 +70,8 @@ impl Executor {
             Action::EmitEvent { about, related, reason, message } => {
                 let about = about.kind.resource().reference(about, uids.about.clone());
                 let related = related.as_ref().map(|key| key.kind.resource().reference(key, uids.related.clone()));
-                let event = self.event(*reason, message, &about, related.as_ref());
-                let path = format!("/apis/events.k8s.io/v1/namespaces/{}/events", event_namespace(&about));
-                self.post(&path, &event).await?;
+                let event = self.reporter.event(*reason, message, &about, related.as_ref());
+                self.post(&event_path(&about), &event).await?;
                 0
             }
             Action::GetObject { key } => {

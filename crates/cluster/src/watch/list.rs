@@ -10,9 +10,9 @@ use reprieve_api::{Kind, Object};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::WatchScope;
 use super::undecodable::{Identity, Undecodable};
 use crate::error::{Error, has_code};
-use crate::resources::QUEUES;
 use crate::trim::ObjectTrimmer;
 
 const PAGE_SIZE: u32 = 500;
@@ -58,31 +58,28 @@ pub struct Listed {
     pub undecodable: Vec<Undecodable>,
 }
 
-/// Lists all objects of a kind, and passes each page to `take`.
+/// Lists the objects of a kind, and passes each page to `take`.
 pub async fn list(
     client: &Client,
-    kind: Kind,
+    scope: &WatchScope,
     trimmer: &mut ObjectTrimmer,
     take: &mut (dyn FnMut(Vec<Object>) + Send),
 ) -> Result<Listed, kube::Error> {
-    let path = Request::new(kind.resource().path(None));
+    let path = scope.request();
     let mut undecodable = Vec::new();
-    let mut params = ListParams { limit: Some(PAGE_SIZE), field_selector: selector(kind), ..ListParams::default() };
+    let mut params =
+        ListParams { limit: Some(PAGE_SIZE), field_selector: scope.field_selector(), ..ListParams::default() };
     loop {
         let request = path.list(&params).map_err(kube::Error::BuildRequest)?;
         let text = client.request_text(request).await?;
         let page: Page = serde_json::from_str(&text).map_err(kube::Error::SerdeError)?;
-        take(page.objects(kind, trimmer, &mut undecodable));
+        take(page.objects(scope.kind, trimmer, &mut undecodable));
         params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
         if params.continue_token.is_none() {
             let version = page.metadata.resource_version.as_deref().map_or(0, parse_version);
             return Ok(Listed { version, undecodable });
         }
     }
-}
-
-pub(super) fn selector(kind: Kind) -> Option<String> {
-    (kind == Kind::ConfigMap).then(|| format!("metadata.name={QUEUES}"))
 }
 
 pub(super) fn parse_version(text: &str) -> u64 {
@@ -100,12 +97,15 @@ pub fn is_dispensable(kind: Kind, error: &kube::Error) -> bool {
     is_unknown_kind(error) || (has_code(error, 403) && kind.resource().need != Need::Required)
 }
 
-/// Lists all objects of these kinds. Returns those that cannot be decoded, and a warning for each object without a name and each optional
+/// Lists the objects of these kinds. Returns those that cannot be decoded, and a warning for each object without a name and each optional
 /// kind that cannot be read; a kind that the API server does not know has no objects.
-pub async fn list_all(client: &Client, kinds: &[Kind]) -> Result<(Vec<Object>, Vec<Unreadable>, Vec<String>), Error> {
-    let lists = kinds.iter().map(|&kind| async move {
-        let mut objects = Vec::new();
-        match list(client, kind, &mut ObjectTrimmer::default(), &mut |page| objects.extend(page)).await {
+pub async fn list_all(
+    client: &Client,
+    scopes: &[WatchScope],
+) -> Result<(Vec<Object>, Vec<Unreadable>, Vec<String>), Error> {
+    let lists = scopes.iter().map(|scope| async move {
+        let (kind, mut objects) = (scope.kind, Vec::new());
+        match list(client, scope, &mut ObjectTrimmer::default(), &mut |page| objects.extend(page)).await {
             Ok(listed) => {
                 let (named, nameless): (Vec<_>, Vec<_>) =
                     listed.undecodable.into_iter().partition(Undecodable::has_name);
@@ -120,7 +120,14 @@ pub async fn list_all(client: &Client, kinds: &[Kind]) -> Result<(Vec<Object>, V
                 );
                 Ok((Vec::new(), Vec::new(), vec![warning]))
             }
-            Err(error) => Err(Error::api(format!("reading {}", kind.resource().plural), &error)),
+            // Policies without these queues need no permission for them.
+            Err(error) if has_code(&error, 403) && scope.name().is_some() => {
+                let (resource, name) = (kind.resource(), scope.name().unwrap_or_default());
+                let place = scope.place();
+                let warning = format!("no permission to read {} {name}{place}: its queues are not known", resource.kind);
+                Ok((Vec::new(), Vec::new(), vec![warning]))
+            }
+            Err(error) => Err(Error::api(format!("reading {}{}", kind.resource().plural, scope.place()), &error)),
         }
     });
     let (mut objects, mut unreadable, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
@@ -142,10 +149,10 @@ fn warnings(kind: Kind, undecodable: &[Undecodable]) -> Vec<String> {
     named.chain(rest).collect()
 }
 
-/// Checks that the kind can be listed.
-pub async fn probe(client: &Client, kind: Kind) -> Result<(), kube::Error> {
-    let params = ListParams { limit: Some(1), field_selector: selector(kind), ..ListParams::default() };
-    let request = Request::new(kind.resource().path(None)).list(&params).map_err(kube::Error::BuildRequest)?;
+/// Checks that the objects can be listed.
+pub async fn probe(client: &Client, scope: &WatchScope) -> Result<(), kube::Error> {
+    let params = ListParams { limit: Some(1), field_selector: scope.field_selector(), ..ListParams::default() };
+    let request = scope.request().list(&params).map_err(kube::Error::BuildRequest)?;
     client.request_text(request).await.map(|_| ())
 }
 
@@ -209,7 +216,8 @@ mod tests {
             async move { Ok::<_, BoxError>(http::Response::new(Body::from(page.to_string().into_bytes()))) }
         };
         let client = Client::new(tower::service_fn(respond), "default");
-        let (objects, unreadable, warnings) = list_all(&client, &[Kind::Node, Kind::Pod]).await.expect("lists");
+        let (objects, unreadable, warnings) =
+            list_all(&client, &[Kind::Node, Kind::Pod].map(WatchScope::all)).await.expect("lists");
         let names: Vec<String> = objects.iter().map(|object| object.key().to_string()).collect();
         assert_eq!(names, ["Node default/n", "Pod team/a", "Pod team/c"]);
         let unreadable: Vec<String> = unreadable.iter().map(|one| format!("{} {:?}", one.error, one.node)).collect();

@@ -14,7 +14,7 @@ pub mod unknown_class;
 
 use crate::fit::Preemptor;
 use crate::ids::{NodeId, PodId, Priority, QueueId, ResourceId, ShareMilli, TextId, Timestamp, UnitId};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{QueueRefusal, Snapshot};
 
 /// A guaranteed resource of which less is left than is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +107,15 @@ pub enum Law {
         pod: Option<PodId>,
         /// The path of the field.
         field: TextId,
+    },
+    /// The preemptor may not use the queue that it names. docs/rules/yunikorn.md#y21, docs/rules/koordinator.md#qa8
+    QueueRefused {
+        /// The pod that names the queue.
+        pod: PodId,
+        /// The name of the queue.
+        queue: TextId,
+        /// Why the queue is refused.
+        cause: QueueRefusal,
     },
     /// A member's priority or `preemptionPolicy` differs from that of its group. docs/rules/kubernetes-groups.md#g20
     GroupMismatch {
@@ -267,7 +276,13 @@ pub enum Law {
 impl Law {
     /// Whether the preemptor itself is the reason, so that neither free resources nor victims would help.
     pub fn is_obstacle(&self) -> bool {
-        matches!(self, Self::SchedulingGates { .. } | Self::OtherScheduler { .. } | Self::Unsupported { .. })
+        matches!(
+            self,
+            Self::SchedulingGates { .. }
+                | Self::OtherScheduler { .. }
+                | Self::Unsupported { .. }
+                | Self::QueueRefused { .. }
+        )
     }
 }
 

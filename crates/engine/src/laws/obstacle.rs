@@ -1,6 +1,6 @@
 //! docs/rules/kubernetes-pods.md#p21, docs/rules/kubernetes-pods.md#p22, docs/rules/kubernetes-groups.md#g22,
 //! docs/rules/kubernetes-groups.md#g23: a preemptor with scheduling gates, for another scheduler, or with a requirement that the engine
-//! does not evaluate is refused before any search: it is not placed, and no pod is evicted for it.
+//! does not evaluate, or in a queue that it may not use (docs/rules/yunikorn.md#y21), is refused before any search: it is not placed, and no pod is evicted for it.
 
 use crate::fit::{Preemptor, PreemptorId};
 use crate::ids::PodId;
@@ -41,6 +41,7 @@ fn of_pod(snapshot: &Snapshot, pod: PodId) -> Option<Law> {
     match snapshot.pod(pod).obstacle.as_ref()? {
         Obstacle::Gates(gates) => Some(Law::SchedulingGates { pod, gates: gates.clone(), gated: 1 }),
         &Obstacle::Unsupported(field) => Some(Law::Unsupported { pod: Some(pod), field }),
+        &Obstacle::QueueRefused { queue, cause } => Some(Law::QueueRefused { pod, queue, cause }),
         Obstacle::OtherScheduler => None,
     }
 }
@@ -53,7 +54,7 @@ fn too_few(snapshot: &Snapshot, preemptor: &Preemptor, needed: usize, all: &[Pod
     }
     let mut gated = all.iter().filter_map(|&pod| match &snapshot.pod(pod).obstacle {
         Some(Obstacle::Gates(gates)) => Some((pod, gates)),
-        Some(Obstacle::OtherScheduler | Obstacle::Unsupported(_)) | None => None,
+        Some(Obstacle::OtherScheduler | Obstacle::Unsupported(_) | Obstacle::QueueRefused { .. }) | None => None,
     });
     if let Some((pod, gates)) = gated.next() {
         return Some(Law::SchedulingGates { pod, gates: gates.clone(), gated: 1 + gated.count() });
@@ -64,7 +65,7 @@ fn too_few(snapshot: &Snapshot, preemptor: &Preemptor, needed: usize, all: &[Pod
     Some(Law::OtherScheduler { pod, members: 1 + foreign.count() })
 }
 
-/// The law for a group with an unsupported field, or with a pending member that has one.
+/// The law for a group with an unsupported field, or with a pending member that has one or may not use its queue.
 fn unsupported(snapshot: &Snapshot, preemptor: &Preemptor) -> Option<Law> {
     let of_group = match preemptor.id {
         PreemptorId::Group(group) => snapshot.group(group).unsupported,
@@ -72,6 +73,7 @@ fn unsupported(snapshot: &Snapshot, preemptor: &Preemptor) -> Option<Law> {
     };
     let of_member = |&pod: &PodId| match snapshot.pod(pod).obstacle {
         Some(Obstacle::Unsupported(field)) => Some(Law::Unsupported { pod: Some(pod), field }),
+        Some(Obstacle::QueueRefused { queue, cause }) => Some(Law::QueueRefused { pod, queue, cause }),
         Some(Obstacle::Gates(_) | Obstacle::OtherScheduler) | None => None,
     };
     of_group.map(|field| Law::Unsupported { pod: None, field }).or_else(|| preemptor.members.iter().find_map(of_member))

@@ -73,7 +73,9 @@ impl SnapshotCache {
     /// Reads a pod and adds it to the tables, or marks the tables stale if they lack its queue, a resource or a label key.
     fn add_pod_to_tables(&mut self, name: &NamespacedName, object: &ApiPod, shape: Option<ShapeId>) {
         let builder = &self.tables.builder;
-        if !builder.obstacles.schedulers.is_foreign(object) && builder.queues.lacks_queue_of(object) {
+        if !builder.obstacles.schedulers.is_foreign(object)
+            && builder.queues.lacks_queue_of(object, &builder.queue_scope)
+        {
             self.stale = true;
             return;
         }

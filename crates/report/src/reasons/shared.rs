@@ -2,6 +2,7 @@
 
 use reprieve_api::NamespacedName;
 use reprieve_engine::laws::Mismatch;
+use reprieve_engine::snapshot::QueueRefusal;
 use reprieve_engine::{NodeId, PodId, Priority, QueueId, ResourceId, TextId, Timestamp};
 use reprieve_loader::Names;
 
@@ -53,6 +54,18 @@ pub fn other_scheduler(pod: &NamespacedName, members: usize) -> ReasonText {
 pub fn unsupported(pod: Option<PodId>, field: &str, names: &Names) -> ReasonText {
     let of = pod.map(|pod| format!("pod {}: ", names.pod(pod))).unwrap_or_default();
     reason_text("Unsupported", format!("{of}{field} is a requirement that Reprieve does not evaluate"))
+}
+
+pub fn queue_refused(pod: &NamespacedName, queue: &str, cause: QueueRefusal) -> ReasonText {
+    let text = match cause {
+        QueueRefusal::NamespaceHasNoAccess => {
+            format!("namespace {} may not use queue {queue} (queueAccess of the profile)", pod.namespace)
+        }
+        QueueRefusal::RestrictedToUsers => {
+            format!("queue {queue} may not be used: its submitacl is not *, and the users of pods are not known")
+        }
+    };
+    reason_text("QueueRefused", text)
 }
 
 pub fn in_progress(terminating: &[PodId], nodes: &[NodeId], until: Timestamp, names: &Names) -> ReasonText {

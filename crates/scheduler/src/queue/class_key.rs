@@ -199,7 +199,7 @@ impl MemberKey {
             can_preempt: pod.can_preempt,
             unsupported: match pod.obstacle {
                 Some(Obstacle::Unsupported(field)) => Some(field),
-                Some(Obstacle::Gates(_) | Obstacle::OtherScheduler) => return None,
+                Some(Obstacle::Gates(_) | Obstacle::OtherScheduler | Obstacle::QueueRefused { .. }) => return None,
                 None => None,
             },
         })

@@ -36,8 +36,9 @@ impl Scheduler {
         })
     }
 
-    /// For each pending unit the name of its queue, empty if it has none, and the reason why it waits.
+    /// For each pending unit the name of its queue, empty if it has none, and the reason why it waits. Tenants cannot add names: a queue
+    /// that no administrator defined is `other`.
     pub fn waiting_by_queue(&self) -> impl Iterator<Item = (String, WaitReason)> {
-        self.waiting().map(|(unit, reason)| (self.view.queue_of(unit).unwrap_or_default(), reason))
+        self.waiting().map(|(unit, reason)| (self.view.configured_queue_of(unit), reason))
     }
 }

@@ -9,6 +9,7 @@ mod obstacles;
 mod planned;
 mod problems;
 mod status;
+mod tenant_names;
 
 use reprieve_engine::Timestamp;
 use reprieve_scheduler::action::{Action, ActionId};
