@@ -18,7 +18,7 @@ mod usage;
 pub use access::User;
 pub use control_plane::ControlPlane;
 pub use eventually::eventually;
-pub use objects::objects;
+pub use objects::{objects, roles_for};
 pub use process::Process;
 pub use programs::{program, root};
 pub use usage::{cpu_seconds, peak_megabytes};

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 use std::fs;
+use std::process::Command;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -14,9 +15,24 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::{ControlPlane, User, eventually, root};
+use crate::{ControlPlane, User, eventually, program, root};
 
 const MAX_IN_FLIGHT: usize = 32;
+
+/// The roles of `reprieve run` as Helm renders them for these policies and further values.
+pub fn roles_for(policies: &[&str], more: &str) -> String {
+    let profile = |(index, policy): (usize, &&str)| {
+        format!("config.profiles[{index}].name=p{index},config.profiles[{index}].policy={policy},")
+    };
+    let values: String = policies.iter().enumerate().map(profile).collect();
+    let chart = root().join("deploy/chart/reprieve");
+    let mut helm = Command::new(program("helm"));
+    helm.args(["template", "reprieve"]).arg(chart).args(["--namespace", "reprieve-system"]);
+    helm.args(["--show-only", "templates/role-run.yaml", "--set", &format!("{values}{more}")]);
+    let output = helm.output().expect("Helm runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("manifests are UTF-8")
+}
 
 impl ControlPlane {
     /// Applies all objects of a YAML text. Objects without a namespace are in `default`.
@@ -59,6 +75,14 @@ impl ControlPlane {
         eventually("the planner may read", async || nodes.list(&ListParams::default()).await.ok()).await;
         let nodes: Api<Node> = Api::all(self.client_of(User::Run).await);
         eventually("the scheduler may read", async || nodes.list(&ListParams::default()).await.ok()).await;
+    }
+
+    /// Applies the roles of the chart for these policies, with the namespaces `yunikorn` and `reprieve-system`.
+    pub async fn apply_roles_for(&self, policies: &[&str]) {
+        for namespace in ["yunikorn", "reprieve-system"] {
+            self.apply(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {namespace}}}}}")).await;
+        }
+        self.apply(&roles_for(policies, "")).await;
     }
 
     /// Creates equal nodes `PREFIX-0`, `PREFIX-1`, …, and waits until they are ready.

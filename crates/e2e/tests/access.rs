@@ -29,12 +29,13 @@ async fn shipped_role_is_enough_to_run() {
     assert!(scheduler.stop().await.success(), "{log}");
 }
 
-/// The shipped role has the permissions of every policy.
+/// The chart's roles have the permissions of the configured policies.
 #[tokio::test]
 async fn shipped_role_is_enough_for_every_policy() {
     let cluster = ControlPlane::start("shipped_role_is_enough_for_every_policy").await;
     cluster.apply_manifests().await;
     for policy in ["YuniKorn", "Koordinator", "Kueue"] {
+        cluster.apply_roles_for(&[policy]).await;
         let scheduler = cluster.run(policy, User::Run, policy, "leaderElection: {enabled: true, leaseSeconds: 3}\n");
         eventually("the replica is the leader", async || {
             scheduler.log().contains("this replica is the leader").then_some(())

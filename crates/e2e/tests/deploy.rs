@@ -15,7 +15,7 @@ use k8s_openapi::serde::de::DeserializeOwned;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
 use kube::{Api, Client, Resource};
 use reprieve_e2e::fixtures::{CLASSES, Fixture};
-use reprieve_e2e::{ControlPlane, User, eventually, objects, plain, program, root};
+use reprieve_e2e::{ControlPlane, User, eventually, objects, plain, program, roles_for, root};
 use serde_json::{Value, json};
 
 const NAMESPACE: &str = "reprieve-system";
@@ -45,6 +45,8 @@ fn chart_passes_lint_and_rejects_invalid_values() {
         ("config.leaseSeconds=1", "leaseSeconds"),
         ("config.profiles[0].name=a,config.profiles[0].policy=Fifo", "policy"),
         ("metrics.port=80", "port"),
+        ("metrics.from[0]=anyone", "from"),
+        ("config.profiles[0].name=a,config.profiles[0].policy=YuniKorn,config.profiles[0].queues.path=a", "queues"),
     ] {
         let error = try_run("helm", &["template", "reprieve", &chart, "--set", values], root()).expect_err(values);
         assert!(error.contains(&format!("'{wrong}'")) || error.contains(&format!("/{wrong}'")), "{values}: {error}");
@@ -58,13 +60,15 @@ fn chart_renders_with_all_features() {
     let text = run("helm", &["template", "reprieve", &chart(), "--namespace", "other", "--set", on], root());
     let objects = objects(&text);
     let kinds: BTreeSet<&str> = objects.iter().map(|object| object.types.as_ref().unwrap().kind.as_str()).collect();
-    for kind in ["ServiceMonitor", "PrometheusRule", "CustomResourceDefinition", "PodDisruptionBudget"] {
+    for kind in ["ServiceMonitor", "PrometheusRule", "NetworkPolicy", "CustomResourceDefinition", "PodDisruptionBudget"]
+    {
         assert!(kinds.contains(kind), "{kind}: {kinds:?}");
     }
     let file = |name: &str| objects.iter().find_map(|object| object.data["data"][name].as_str()).unwrap();
     assert_eq!(serde_json::from_str::<Value>(file("reprieve.json")).unwrap()["title"], "Reprieve");
     let configuration = file("config.yaml");
-    for line in ["auditFolder: /var/lib/reprieve/audit", "namespace: other", "- other"] {
+    let lines = ["auditFolder: /var/lib/reprieve/audit", "namespace: other", "- other", "metricsAddress: 0.0.0.0"];
+    for line in lines {
         assert!(configuration.contains(line), "{line}: {configuration}");
     }
 }
@@ -133,7 +137,6 @@ async fn shipped_roles_have_exactly_the_required_permissions() {
         )
         .await;
     let all = ListParams::default();
-    let queues = ListParams::default().fields("metadata.name=yunikorn-configs");
     for (user, runs) in [(User::Run, true), (User::Planner, false)] {
         let client = cluster.client_of(user).await;
         let pods: Api<Pod> = Api::default_namespaced(client.clone());
@@ -151,11 +154,10 @@ async fn shipped_roles_have_exactly_the_required_permissions() {
         for (request, allowed, expected) in [
             ("list pods", may_list::<Pod>(&client, &all).await, true),
             ("list nodes", may_list::<Node>(&client, &all).await, true),
-            ("list jobs", may_list::<Job>(&client, &all).await, true),
-            ("read the queues of YuniKorn", may_list::<ConfigMap>(&client, &queues).await, true),
+            ("list jobs", may_list::<Job>(&client, &all).await, !runs),
             ("watch pods", watched, runs),
             ("patch a pod's status", is_allowed(pods.patch_status("pod", &patch, &label).await), runs),
-            ("patch a job", is_allowed(jobs.patch("job", &patch, &label).await), runs),
+            ("patch a job", is_allowed(jobs.patch("job", &patch, &label).await), false),
             ("create a lease", is_allowed(leases.create(&PostParams::default(), &lease).await), runs),
             ("patch a pod", is_allowed(pods.patch("pod", &patch, &label).await), false),
             ("read all ConfigMaps", may_list::<ConfigMap>(&client, &all).await, false),
@@ -172,6 +174,63 @@ async fn shipped_roles_have_exactly_the_required_permissions() {
             assert_eq!(allowed, expected, "{user:?}: {request}");
         }
     }
+}
+
+/// The roles follow from the policies: Jobs are changed only under policy Kueue, and the only readable ConfigMap is that with the queues.
+#[tokio::test]
+async fn roles_follow_from_the_policies() {
+    let cluster = ControlPlane::start("roles_follow_from_the_policies").await;
+    cluster.apply_manifests().await;
+    cluster.apply_roles_for(&["YuniKorn", "Kueue"]).await;
+    let client = cluster.client_of(User::Run).await;
+    let named = |name: &str| ListParams::default().fields(&format!("metadata.name={name}"));
+    let in_namespace = |namespace: &str| Api::<ConfigMap>::namespaced(client.clone(), namespace);
+    let jobs: Api<Job> = Api::default_namespaced(client.clone());
+    let label = Patch::Merge(json!({"metadata": {"labels": {"a": "b"}}}));
+    eventually("a Job may be patched", async || {
+        is_allowed(jobs.patch("job", &PatchParams::default(), &label).await).then_some(())
+    })
+    .await;
+    for (namespace, name, expected) in [
+        ("yunikorn", "yunikorn-configs", true),
+        ("yunikorn", "other", false),
+        ("default", "yunikorn-configs", false),
+        ("reprieve-system", "yunikorn-configs", false),
+    ] {
+        let allowed = is_allowed(in_namespace(namespace).list(&named(name)).await);
+        assert_eq!(allowed, expected, "read ConfigMap {name} in {namespace}");
+    }
+    assert!(!may_list::<ConfigMap>(&client, &named("yunikorn-configs")).await, "in all namespaces");
+    let copies = in_namespace(NAMESPACE);
+    let copy = objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: reprieve-queues}}");
+    let copy: ConfigMap = serde_json::from_value(serde_json::to_value(&copy[0]).unwrap()).unwrap();
+    assert!(is_allowed(copies.create(&PostParams::default(), &copy).await));
+    assert!(is_allowed(copies.replace("reprieve-queues", &PostParams::default(), &copy).await));
+    assert!(!is_allowed(copies.get("reprieve").await), "its own configuration is a mounted file");
+}
+
+#[test]
+fn roles_are_rendered_by_policy_and_namespace() {
+    let has = |text: &str, rule: &str| text.contains(rule);
+    let (jobs, queues) = ("resources: [jobs]\n    verbs: [patch]", "name: reprieve-queues");
+    for (policies, patches_jobs, reads_queues) in [
+        (&["Kubernetes"][..], false, false),
+        (&["Koordinator"], false, false),
+        (&["YuniKorn"], false, true),
+        (&["Kubernetes", "Kueue"], true, false),
+    ] {
+        let text = roles_for(policies, "");
+        assert_eq!((has(&text, jobs), has(&text, queues)), (patches_jobs, reads_queues), "{policies:?}: {text}");
+        assert!(has(&text, "resources: [pods]\n    verbs: [delete]"), "{text}");
+    }
+    let objects = objects(&roles_for(&["Kubernetes"], "rbac.namespaces={a,b}"));
+    let deletes = |object: &&kube::api::DynamicObject| object.data["rules"].to_string().contains("delete");
+    let with_deletion: Vec<_> = objects
+        .iter()
+        .filter(deletes)
+        .map(|object| (object.types.as_ref().unwrap().kind.as_str(), object.metadata.namespace.as_deref()))
+        .collect();
+    assert_eq!(with_deletion, [("Role", Some("a")), ("Role", Some("b"))]);
 }
 
 #[test]

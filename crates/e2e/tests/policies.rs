@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, ListParams};
@@ -27,14 +27,16 @@ data:
 ";
 
 /// A queue below its guarantee preempts pods of a queue above its own. A changed ConfigMap takes effect at once; an invalid one is rejected, and the
-/// previous one stays in effect.
+/// previous one stays in effect, also after a restart. Without the ConfigMap no pod is evicted.
 #[tokio::test]
 async fn yunikorn_preempts_up_to_the_guarantee() {
     let cluster = ControlPlane::start("yunikorn_preempts_up_to_the_guarantee").await;
     cluster.create_nodes("node", 2, &[("nvidia.com/gpu", "8")]).await;
     cluster.apply(CLASSES).await;
     cluster.apply(&QUEUES.replace("GUARANTEED", "'0'")).await;
-    let scheduler = cluster.run("reprieve", User::Admin, "YuniKorn", "");
+    cluster.apply("{apiVersion: v1, kind: Namespace, metadata: {name: reprieve-system}}").await;
+    let policy = "YuniKorn, queues: {namespace: default}";
+    let scheduler = cluster.run("reprieve", User::Admin, policy, "");
     let pod = |name: &str, queue: &str| {
         Fixture::pod(name, "low", 8).label("queue", &format!("root.{queue}")).label("applicationId", queue).build()
     };
@@ -50,6 +52,29 @@ async fn yunikorn_preempts_up_to_the_guarantee() {
     cluster.apply(&QUEUES.replace("GUARANTEED", "'8'")).await;
     cluster.runs("prod-a", 1).await;
     assert_eq!(bound(&cluster, &["test-a", "test-b"]).await, 1);
+    cluster.apply(&QUEUES.replace("GUARANTEED", "'16'")).await;
+    let copies: Api<ConfigMap> = Api::namespaced(cluster.client().clone(), "reprieve-system");
+    eventually("the valid queues are stored", async || {
+        let copy = copies.get_opt("reprieve-queues").await.ok()??;
+        copy.data?.get("queues.yaml")?.contains("16").then_some(())
+    })
+    .await;
+    assert!(scheduler.stop().await.success());
+
+    cluster.apply(&QUEUES.replace("GUARANTEED", "a lot")).await;
+    let restarted = cluster.run("restarted", User::Admin, policy, "");
+    eventually("the last valid queues survive a restart", async || {
+        restarted.log().contains("the last valid version stays in force").then_some(())
+    })
+    .await;
+    let maps: Api<ConfigMap> = Api::default_namespaced(cluster.client().clone());
+    maps.delete("yunikorn-configs", &DeleteParams::default()).await.unwrap();
+    eventually("the missing queues are reported", async || restarted.log().contains("is missing").then_some(())).await;
+    cluster.create_pods("default", vec![pod("prod-b", "prod")]).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(bound(&cluster, &["test-a", "test-b"]).await, 1, "no pod is evicted while the queues are missing");
+    cluster.apply(&QUEUES.replace("GUARANTEED", "'16'")).await;
+    cluster.runs("prod-b", 1).await;
 }
 
 const QUOTA: &str = "
