@@ -348,17 +348,6 @@ impl SnapshotBuilder {
         ReadPod { pod: Some(pod), problem, blocks_node }
     }
 
-    /// Returns what keeps a pending pod from being placed, apart from room.
-    fn obstacle(&mut self, pod: &ApiPod, refused_queue: Option<(String, QueueRefusal)>) -> Option<Obstacle> {
-        let texts = &mut self.interners.texts;
-        match (self.obstacles.find(pod, texts), refused_queue) {
-            (None | Some(Obstacle::Unsupported(_)), Some((queue, cause))) => {
-                Some(Obstacle::QueueRefused { queue: TextId(texts.id(&queue)), cause })
-            }
-            (found, _) => found,
-        }
-    }
-
     /// Returns the node of a bound pod; the problem says that the node is missing or set aside.
     fn node_of(&self, object: &ApiPod) -> Result<Option<NodeId>, Problem> {
         let Some(name) = object.node_name.as_ref().filter(|node| !node.is_empty()) else { return Ok(None) };
@@ -395,7 +384,8 @@ impl SnapshotBuilder {
         let preempted = condition(status, "DisruptionTarget")
             .is_some_and(|condition| condition.reason.as_deref() == Some("PreemptionByScheduler"));
         let leaving = object.metadata.deletion_timestamp.as_ref();
-        let obstacle = if node.is_none() { self.obstacle(object, refused_queue) } else { None };
+        let (obstacles, texts) = (&self.obstacles, &mut self.interners.texts);
+        let obstacle = if node.is_none() { obstacles.find(object, refused_queue, texts) } else { None };
         let counts = !matches!(obstacle, Some(Obstacle::Gates(_) | Obstacle::OtherScheduler));
         let nominated = status.nominated_node_name.as_deref().filter(|_| counts);
         let nominated = nominated.and_then(|node| self.nodes.get(node)).copied();

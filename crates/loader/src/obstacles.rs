@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use reprieve_api::{NamespacedName, ObjectSet, Pod, job_of};
-use reprieve_engine::snapshot::Obstacle;
+use reprieve_engine::snapshot::{Obstacle, QueueRefusal};
 use reprieve_engine::{Policy, TextId};
 
 use crate::Interner;
@@ -27,8 +27,13 @@ impl Obstacles {
         Self { policy: *policy, schedulers, unsupported_jobs: unsupported_jobs(objects) }
     }
 
-    /// Returns what keeps a pending pod from being placed.
-    pub fn find(&self, pod: &Pod, texts: &mut Interner) -> Option<Obstacle> {
+    /// Returns what keeps a pending pod from being placed; `refused_queue` is the queue that it names and may not use.
+    pub fn find(
+        &self,
+        pod: &Pod,
+        refused_queue: Option<(String, QueueRefusal)>,
+        texts: &mut Interner,
+    ) -> Option<Obstacle> {
         if self.schedulers.names_other_scheduler(pod, &self.policy) {
             return Some(Obstacle::OtherScheduler);
         }
@@ -40,6 +45,9 @@ impl Obstacles {
             gates.filter(|gate| Some(*gate) != ignored).map(|gate| TextId(texts.id(gate))).collect();
         if !gates.is_empty() {
             return Some(Obstacle::Gates(gates));
+        }
+        if let Some((queue, cause)) = refused_queue {
+            return Some(Obstacle::QueueRefused { queue: TextId(texts.id(&queue)), cause });
         }
         let of_job = || {
             let job = job_of(pod).filter(|_| matches!(self.policy, Policy::Koordinator(_)))?;
