@@ -433,7 +433,7 @@ fn admitted_workload_that_cannot_be_read_keeps_its_quota() {
 }
 
 #[test]
-fn second_quota_of_a_name_is_set_aside_and_the_oldest_stays() {
+fn quotas_of_one_name_in_two_namespaces_are_two_quotas() {
     let quota = |namespace: &str, created: &str, cpu: u8| {
         format!(
             "{{apiVersion: scheduling.sigs.k8s.io/v1alpha1, kind: ElasticQuota, metadata: {{name: q, namespace: {namespace}, \
@@ -442,7 +442,8 @@ fn second_quota_of_a_name_is_set_aside_and_the_oldest_stays() {
     };
     let text = [quota("x", "2026-01-02T00:00:00Z", 1), quota("y", "2026-01-01T00:00:00Z", 2)].join("\n---\n");
     let loaded = load("Koordinator", &objects(&text));
-    assert_eq!(listed(&loaded.quarantined), ["ElasticQuota x/q Conflict"]);
+    assert_eq!(listed(&loaded.quarantined), [""; 0]);
+    assert_eq!(loaded.snapshot.queues().ids().count(), 2);
 }
 
 #[test]
