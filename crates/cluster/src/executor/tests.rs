@@ -147,6 +147,6 @@ async fn only_an_event_about_something_wrong_is_a_warning() {
         (EventReason::FailedScheduling, "Warning"),
         (EventReason::Refused, "Warning"),
     ] {
-        assert_eq!(executor.event(reason, "", &Default::default(), None)["type"], type_, "{reason:?}");
+        assert_eq!(executor.reporter.event(reason, "", &Default::default(), None)["type"], type_, "{reason:?}");
     }
 }
