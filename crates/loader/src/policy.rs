@@ -8,8 +8,8 @@ use reprieve_engine::policy::kueue::{FairSharing, Kueue, PlacementMode, Strategy
 use reprieve_engine::{Decision, Outcome, Policy, Timestamp, decide, decide_and_explain};
 use serde_json::Value;
 
-pub use crate::reader::reader;
 use crate::queue_settings::{ARGUMENTS, QueueSettings};
+pub use crate::reader::reader;
 use crate::time::parse_time;
 use crate::{Loaded, quarantine, timestamp};
 use reprieve_api::decode::decode;

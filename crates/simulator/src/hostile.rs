@@ -356,11 +356,11 @@ impl<'t> Hostile<'t> {
                 let index = self.up_to(items.len());
                 self.corrupt(&mut items[index]);
             }
-            other => *other = self.misfit(),
+            other => *other = self.value_of_another_type(),
         }
     }
 
-    fn misfit(&mut self) -> Value {
+    fn value_of_another_type(&mut self) -> Value {
         match self.up_to(8) {
             0 => Value::Null,
             1 => json!(self.chance(50)),

@@ -7,6 +7,7 @@ use super::{Hostile, words};
 
 impl Hostile<'_> {
     /// An object of a kind other than Pod. Every field is one that the project reads.
+    // Long: one arm for each kind.
     pub(super) fn template(&mut self, kind: Kind) -> Value {
         let mut object = match kind {
             Kind::LimitRange => {

@@ -137,7 +137,7 @@ pub fn everything(world: &World, cache: &mut SnapshotCache) -> String {
     for (name, preemptor) in units {
         let question = Question { policy: world.policy, now: timestamp(now), preemptor };
         let mut report = serde_json::to_value(decide_and_report(&question, loaded)).expect("a report is JSON");
-        // Live, problems of single objects are told once, when they come.
+        // Live, problems of single objects are reported once, when they occur.
         report["warnings"].take();
         sort_spared(&mut report);
         let _ = writeln!(text, "{name}\n{report:#}");
