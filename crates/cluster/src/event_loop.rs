@@ -205,11 +205,11 @@ impl SchedulerLoop {
     /// Labels the namespaces that the configuration protects, and hides the pending pods of namespaces that it does not manage.
     fn restrict(&self, object: &mut Object) {
         match object {
-            Object::Namespace(namespace) => {
-                if namespace.metadata.name.as_ref().is_some_and(|name| self.namespaces.is_protected(name)) {
-                    let labels = object.metadata_mut().labels.get_or_insert_default();
-                    labels.insert(PROTECTED.to_owned(), "true".to_owned());
-                }
+            Object::Namespace(namespace)
+                if namespace.metadata.name.as_ref().is_some_and(|name| self.namespaces.is_protected(name)) =>
+            {
+                let labels = object.metadata_mut().labels.get_or_insert_default();
+                labels.insert(PROTECTED.to_owned(), "true".to_owned());
             }
             Object::Pod(pod) => {
                 let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();

@@ -64,10 +64,10 @@ mod tests {
         };
         let yunikorn = profile("YuniKorn", json!({"namespace": "a", "name": "b"}));
         let place = (" in namespace a".to_owned(), Some("metadata.name=b".to_owned()));
-        assert_eq!(scope_of(&[yunikorn.clone()], Kind::ConfigMap), place);
+        assert_eq!(scope_of(std::slice::from_ref(&yunikorn), Kind::ConfigMap), place);
         assert_eq!(scope_of(&[yunikorn], Kind::Pod), (String::new(), None));
         let [one, other] = ["a", "b"].map(|namespace| profile("Koordinator", json!({"namespace": namespace})));
-        assert_eq!(scope_of(&[one.clone()], Kind::ElasticQuota), (" in namespace a".to_owned(), None));
+        assert_eq!(scope_of(std::slice::from_ref(&one), Kind::ElasticQuota), (" in namespace a".to_owned(), None));
         assert_eq!(scope_of(&[one, other], Kind::ElasticQuota), (String::new(), None));
     }
 }

@@ -335,7 +335,7 @@ impl<'t> Hostile<'t> {
     }
 
     fn amount(&mut self) -> Value {
-        let text = self.word(if std::env::var("MILD").is_ok() { &words::AMOUNTS[..4] } else { words::AMOUNTS });
+        let text = self.word(words::AMOUNTS);
         if self.chance(5) { json!(*self.one(words::NUMBERS)) } else { json!(text) }
     }
 

@@ -76,7 +76,7 @@ fn queues_survive_any_text() {
             Object::ConfigMap(map) => map.data.as_ref()?.get("queues.yaml").cloned(),
             _ => None,
         });
-        maps.last()
+        maps.next_back()
     };
     let corpus: Vec<(&World, String)> = worlds.iter().filter_map(|world| Some((world, text_of(world)?))).collect();
     assert!(corpus.len() > 20, "the cases have queues");
