@@ -155,6 +155,27 @@ fn a_negative_request() {
     set_aside(&[&question(), NODE, &pod, URGENT], 4, &parts);
 }
 
+/// A node with a bound pod whose requests are unknown offers nothing. The reason is that pod, not what the preemptor requests.
+#[test]
+fn the_room_beside_a_pod_without_readable_requests_is_unknown() {
+    let broken = LOW.replace(r#"cpu: "2""#, r#"cpu: "-1""#).replace("name: low", "name: broken");
+    let (folder, question) = (Folder::new(), question());
+    for (pods, who) in [
+        (vec![broken.clone()], "pod default/broken on it is set aside"),
+        (
+            vec![broken.clone(), broken.replace("broken", "other")],
+            "pod default/broken and 1 other pod on it are set aside",
+        ),
+    ] {
+        let documents: Vec<&str> =
+            [question.as_str(), NODE, LOW, URGENT].into_iter().chain(pods.iter().map(String::as_str)).collect();
+        let output = reprieve(&["plan", "-f"], &folder.file(&documents));
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains(&format!("the free room of the node is unknown, because {who}")), "{text}");
+        assert!(!text.contains("more than the whole node") && !text.contains("short of"), "{text}");
+    }
+}
+
 #[test]
 fn two_objects_with_one_name() {
     let parts = ["document 4", "Pod default/low", "metadata.name", "document 3"];

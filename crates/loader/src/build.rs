@@ -1,6 +1,6 @@
 //! Builds a snapshot from a complete list of objects. `cli` and `simulator` call [`load_for`]; [`crate::cache`] calls [`build_for`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Node as ApiNode;
 use reprieve_engine::policy::kubernetes::Kubernetes;
@@ -32,6 +32,8 @@ pub struct Loaded {
     /// The bound pods of admitted workloads under policy Kueue with `placement: QuotaOnly`. Decisions do not read them; only the report
     /// of violated disruption budgets does. [`crate::cache`] leaves the map empty.
     pub workload_pods: BTreeMap<WorkloadId, Vec<PodId>>,
+    /// The nodes whose room is not known, with the bound pods that are set aside there. Such a node offers nothing; only reports read this.
+    pub blocked: BTreeMap<NodeId, BTreeSet<NamespacedName>>,
 }
 
 pub use crate::on_invalid::OnInvalid;
@@ -133,7 +135,8 @@ fn build(
     builder.shapes.new.clear();
     let warnings = std::mem::take(&mut builder.warnings);
     let (snapshot, quarantined) = (Snapshot::new(cluster), quarantine.into_list());
-    (Loaded { snapshot, names, warnings, quarantined, workload_pods: BTreeMap::new() }, builder)
+    let blocked = builder.blocked.clone();
+    (Loaded { snapshot, names, warnings, quarantined, workload_pods: BTreeMap::new(), blocked }, builder)
 }
 
 /// Reads the nodes, in the order of their names, and gives them ids. A node that cannot be read is set aside.

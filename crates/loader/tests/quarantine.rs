@@ -371,7 +371,10 @@ fn unreadable_pod_frees_its_node_when_it_is_gone() {
     cache.upsert(pod.clone());
     assert!(!cache.is_stale(), "one broken pod does not rebuild the tables");
     assert_eq!(offered(&cache), 0);
+    let blocking: Vec<String> = cache.loaded().blocked.values().flatten().map(ToString::to_string).collect();
+    assert_eq!(blocking, ["a/x"]);
     cache.remove(&pod.key());
+    assert!(cache.loaded().blocked.is_empty());
     assert!(!cache.is_stale());
     assert_eq!((offered(&cache), listed(cache.quarantined())), (4000, Vec::new()));
 }

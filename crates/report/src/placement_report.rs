@@ -39,7 +39,7 @@ impl Places<'_> {
                 NodeResult::Chosen => chosen_place(name(node), tie),
                 NodeResult::HigherCost(plan, difference) => self.not_chosen(name(node), plan, *difference, chosen_name),
                 NodeResult::Infeasible(RefusedNode { refusal, shortages }) => {
-                    self.refused_node(name(node), refusal, shortages)
+                    self.refused_node(node, refusal, shortages)
                 }
             };
             PlacementReport { decisive, ..place }
@@ -98,16 +98,21 @@ impl Places<'_> {
         PlacementReport { victims, ..place(name, result, text) }
     }
 
-    fn refused_node(&self, name: &str, refusal: &NodeRefusal, shortages: &[Shortage]) -> PlacementReport {
-        let ReasonText { name: filter, text, .. } =
-            reasons::node_refusal(refusal, shortages, &self.builder.loaded.names);
-        let short = match refusal {
-            NodeRefusal::FilterFailed(failure) | NodeRefusal::NoCandidate(failure) => {
-                self.builder.short(failure, shortages)
-            }
-            NodeRefusal::Law(_) => BTreeMap::new(),
+    fn refused_node(&self, node: NodeId, refusal: &NodeRefusal, shortages: &[Shortage]) -> PlacementReport {
+        let names = &self.builder.loaded.names;
+        let failure = match refusal {
+            NodeRefusal::FilterFailed(failure) | NodeRefusal::NoCandidate(failure) => Some(failure),
+            NodeRefusal::Law(_) => None,
         };
-        PlacementReport { filter: Some(filter), short, ..place(name, PlaceResult::Infeasible, text) }
+        let (reason, short) = match failure.and_then(|failure| self.builder.unknown_room(node, failure)) {
+            Some(unknown) => (unknown, BTreeMap::new()),
+            None => {
+                let short = failure.map(|failure| self.builder.short(failure, shortages));
+                (reasons::node_refusal(refusal, shortages, names), short.unwrap_or_default())
+            }
+        };
+        let ReasonText { name: filter, text, .. } = reason;
+        PlacementReport { filter: Some(filter), short, ..place(names.node(node), PlaceResult::Infeasible, text) }
     }
 
     fn refused_domain(&self, name: &str, refusal: &DomainRefusal) -> PlacementReport {
@@ -117,7 +122,9 @@ impl Places<'_> {
             DomainRefusal::TooFewPlaced(too_few) => (too_few, " even without all candidates"),
         };
         let node = |NodeFilterFailure { node, failure, shortages }: &NodeFilterFailure| {
-            (names.node(*node).to_owned(), reasons::filter_failure(failure, shortages, names).text)
+            let reason = self.builder.unknown_room(*node, failure);
+            let reason = reason.unwrap_or_else(|| reasons::filter_failure(failure, shortages, names));
+            (names.node(*node).to_owned(), reason.text)
         };
         let unplaced = unplaced.map(|pod| format!("; no node for {}", self.builder.pod(pod))).unwrap_or_default();
         let text = format!("{placed} of {} required pods fit{even_so}{unplaced}", self.preemptor.needed);

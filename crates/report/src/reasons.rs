@@ -11,7 +11,7 @@ mod yunikorn;
 use reprieve_engine::laws::Law;
 use reprieve_engine::{ResourceId, Timestamp};
 
-pub use filters::{filter_failure, node_refusal};
+pub use filters::{filter_failure, node_refusal, unknown_room};
 pub(crate) use kueue::share;
 use reprieve_api::quantity::format;
 use reprieve_loader::Names;

@@ -104,6 +104,13 @@ impl ReportBuilder<'_> {
         }
     }
 
+    /// Why a node is refused whose room is not known, if resources are the reason. What such a node lacks is not known either: it offers
+    /// nothing, so that no pod is placed there.
+    pub(crate) fn unknown_room(&self, node: NodeId, failure: &FilterFailure) -> Option<ReasonText> {
+        let is_about_room = matches!(failure, FilterFailure::Resource { .. });
+        self.loaded.blocked.get(&node).filter(|_| is_about_room).map(reasons::unknown_room)
+    }
+
     /// The resources that are short on a node, with the missing amount.
     pub fn short(&self, failure: &FilterFailure, shortages: &[Shortage]) -> BTreeMap<String, String> {
         if !matches!(failure, FilterFailure::Resource { .. } | FilterFailure::Ports) {

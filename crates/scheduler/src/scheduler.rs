@@ -289,10 +289,10 @@ impl Scheduler {
 
     /// Puts a unit to wait that a law refuses or that no plan helps.
     fn refuse(&mut self, unit: &UnitRef, question: &Question, law: Option<&Law>, now: Timestamp) -> StepOutcome {
-        // 1. The reason.
+        // 1. The reason. Without a law it may be any filter, and another one on every node.
         let none = match self.view.policy() {
-            Policy::Kueue(_) => "no node has room",
-            _ => "no node has room, and no set of victims that the policy allows is enough",
+            Policy::Kueue(_) => "it does not fit on the nodes",
+            _ => "it does not fit now, and no set of victims that the policy allows makes it fit",
         };
         let (reason, why) = law.map_or((WaitReason::NoFeasiblePlan, none.to_owned()), |law| {
             let words = reasons::law(law, &self.view.loaded().names);

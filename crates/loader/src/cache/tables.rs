@@ -62,6 +62,10 @@ impl Tables {
         }
         for node in changed {
             loaded.snapshot.set_allocatable(node, &builder.offered(node));
+            match builder.blocked.get(&node) {
+                Some(pods) => loaded.blocked.insert(node, pods.clone()),
+                None => loaded.blocked.remove(&node),
+            };
         }
     }
 

@@ -1,11 +1,15 @@
 //! Text of the filters that refuse a pod on a node, and of the reasons why preemption does not help there.
 
+use std::collections::BTreeSet;
+
+use reprieve_api::NamespacedName;
 use reprieve_engine::explanation::NodeRefusal;
 use reprieve_engine::filters::FilterFailure;
 use reprieve_engine::fit::Shortage;
 use reprieve_loader::Names;
 
 use super::{ReasonText, amount, law, list, reason_text};
+use crate::plural::count;
 
 /// The filter that refuses a pod on a node. `shortages` are all resources that are short, for a failure of resources, of a queue limit or
 /// of host ports; where it is empty, the text names the resource in the failure itself.
@@ -63,6 +67,17 @@ pub fn node_refusal(refusal: &NodeRefusal, shortages: &[Shortage], names: &Names
     };
     let ReasonText { name, text, .. } = filter_failure(failure, shortages, names);
     reason_text(name, format!("{text}{even_so}"))
+}
+
+/// The room of a node is not known, because these pods on it are set aside.
+pub fn unknown_room(pods: &BTreeSet<NamespacedName>) -> ReasonText {
+    let first = pods.first().map(ToString::to_string).unwrap_or_default();
+    let (others, are) = match pods.len() {
+        0 | 1 => (String::new(), "is"),
+        all => (format!(" and {}", count(all - 1, "other pod", "other pods")), "are"),
+    };
+    let text = format!("the free room of the node is unknown, because pod {first}{others} on it {are} set aside");
+    reason_text("Resources", text)
 }
 
 fn shortage_text(shortage: &Shortage, names: &Names) -> String {

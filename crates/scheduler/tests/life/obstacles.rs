@@ -93,6 +93,20 @@ fn a_pod_with_a_claim_is_never_bound_and_evicts_nothing() {
     assert_eq!(life.failed.len(), 2, "each has an event: {:?}", life.failed);
 }
 
+/// The node is empty, so that the reason is not a lack of room.
+#[test]
+fn a_pod_whose_selector_matches_no_node_is_not_told_that_room_is_missing() {
+    let selector = json!({"zone": "nowhere"});
+    let high = changed(pod("high", 10, 1, None), |spec| {
+        spec.node_selector = serde_json::from_value(selector).expect("a selector");
+    });
+    let mut life = Life::new(with(vec![high]));
+    let step = life.step();
+    let StepOutcome::Unschedulable { reason, why } = &step.outcome else { panic!("{:?}", step.outcome) };
+    assert_eq!(*reason, WaitReason::NoFeasiblePlan);
+    assert_eq!(why, "it does not fit now, and no set of victims that the policy allows makes it fit");
+}
+
 #[test]
 fn a_pod_with_a_claim_is_not_in_the_class_of_pods_without() {
     let mut life = Life::new(with(vec![with_claim(pod("a", 10, 2, None)), pod("b", 10, 2, None)]));
