@@ -199,17 +199,18 @@ fn spared(spared: &[SparedReport], detail: Detail) -> Rows {
         let place_title = place_title(spared.iter().map(|spared| &spared.unit));
         return Rows::new(&["SPARED", "PRIORITY", place_title, "LAW", "REASON"], rows.chain(last), None);
     }
-    let mut by_law: BTreeMap<&str, Vec<&SparedReport>> = BTreeMap::new();
+    // A row has one sentence, so units share it only if the sentence is true of each.
+    let mut by_reason: BTreeMap<(&str, &str), Vec<&SparedReport>> = BTreeMap::new();
     for spared in spared {
-        by_law.entry(spared.law).or_default().push(spared);
+        by_reason.entry((spared.law, spared.text_of_many())).or_default().push(spared);
     }
-    let rows = by_law.into_iter().map(|(law, spared)| {
+    let rows = by_reason.into_iter().map(|((law, text_of_many), spared)| {
         let names: Vec<String> = spared.iter().map(|spared| unit_name(&spared.unit)).collect();
         let equal_cost = spared.iter().filter(|spared| spared.equal_cost).count();
         let reason = match (spared.as_slice(), equal_cost) {
             ([single], _) => single.text.clone(),
-            (many, 0) => many[0].text_of_many().to_owned(),
-            (many, equal) => format!("{}; equal cost for {equal} of them", many[0].text_of_many()),
+            (_, 0) => text_of_many.to_owned(),
+            (_, equal) => format!("{text_of_many}; equal cost for {equal} of them"),
         };
         vec![first_n_and_more(&names, 3), law.to_owned(), reason]
     });

@@ -251,6 +251,71 @@ fn victim_of_one_policy_is_listed_with_the_law_that_spares_it_under_the_other() 
     }
 }
 
+/// A workload that fits into the quota of its queue if `low` is evicted, but is larger than the only node.
+const LARGER_THAN_THE_NODE: &str = r#"
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: "4", pods: "10"}}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: plain}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: team}
+spec:
+  preemption: {withinClusterQueue: LowerPriority}
+  resourceGroups:
+  - coveredResources: [cpu]
+    flavors: [{name: plain, resources: [{name: cpu, nominalQuota: 100}]}]
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: team, namespace: default}
+spec: {clusterQueue: team}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: Workload
+metadata: {name: low, namespace: default, uid: low, creationTimestamp: 2026-01-01T00:00:00Z}
+spec:
+  queueName: team
+  priority: 0
+  podSets:
+  - name: main
+    count: 1
+    template: {spec: {containers: [{name: main, resources: {requests: {cpu: 3}}}]}}
+status:
+  conditions: [{type: QuotaReserved, status: 'True', reason: a, message: a, lastTransitionTime: '2026-01-01T00:00:00Z'}]
+  admission: {clusterQueue: team, podSetAssignments: [{name: main, count: 1, flavors: {cpu: plain}, resourceUsage: {cpu: 3}}]}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: Workload
+metadata: {name: high, namespace: default, uid: high, creationTimestamp: 2026-01-01T00:00:00Z}
+spec:
+  queueName: team
+  priority: 10
+  podSets:
+  - name: main
+    count: 1
+    template: {spec: {containers: [{name: main, resources: {requests: {cpu: 99}}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: low, namespace: default, uid: lowp, annotations: {kueue.x-k8s.io/workload: low}, labels: {kueue.x-k8s.io/queue-name: team}}
+spec: {nodeName: n1, priority: 0, containers: [{name: main, resources: {requests: {cpu: 3}}}]}
+status: {phase: Running, startTime: 2026-01-01T00:00:00Z}
+"#;
+
+#[test]
+fn eviction_is_not_called_unneeded_under_a_policy_that_cannot_place_the_preemptor() {
+    let results = ask(LARGER_THAN_THE_NODE, "Workload", "high").expect("it is a question");
+    let (kubernetes, kueue) = (&results[0], &results[4]);
+    assert_eq!((kubernetes.outcome, kueue.outcome), (Some(Unschedulable), Some(Preempt)), "{results:?}");
+    assert_eq!(kueue.difference, [format!("evicts default/low; under Kubernetes: {}", kubernetes.summary)]);
+}
+
 /// A node of 4 cpu with a job of two pods and one single pod, all of quota `all`, and a job of two that asks.
 const JOBS: &str = r#"
 {apiVersion: v1, kind: Node, metadata: {name: node-1}, status: {allocatable: {cpu: 2, pods: 99}}}
@@ -439,8 +504,8 @@ fn effect_of_a_toleration_is_shown_against_the_same_policy() {
 #[test]
 fn sum_of_the_largest_quotas_stays_in_range() {
     let flavor = "{name: f, resources: [{name: cpu, nominalQuota: 4}]}";
-    let huge = "{name: f, resources: [{name: cpu, nominalQuota: 9007199254740}]}";
-    let more = "{name: g, resources: [{name: cpu, nominalQuota: 9007199254740}]}";
+    let huge = "{name: f, resources: [{name: cpu, nominalQuota: 4503599627370}]}";
+    let more = "{name: g, resources: [{name: cpu, nominalQuota: 4503599627370}]}";
     let yaml = WORKLOADS.replace(flavor, &format!("{huge}, {more}"));
     let yaml =
         format!("{yaml}\n---\n{{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {{name: g}}}}");

@@ -368,3 +368,55 @@ fn under_fair_sharing_the_shares_are_shown() {
     assert_eq!((&of("b")["share"], &of("b")["shareAfter"]), (&"1010".into(), &"0".into()));
     assert_eq!(of("root")["share"], Value::Null);
 }
+
+/// Two queues in which preemption is disabled, each with a running pod, and a preemptor of a third queue.
+const DISABLED_QUEUES: &str = r#"
+apiVersion: v1
+kind: ConfigMap
+metadata: {namespace: yunikorn, name: yunikorn-configs}
+data:
+  queues.yaml: |
+    partitions:
+    - name: default
+      queues:
+      - name: root
+        queues:
+        - name: a
+          resources: {guaranteed: {vcore: 3}}
+        - name: b
+          properties: {preemption.policy: disabled}
+        - name: c
+          properties: {preemption.policy: disabled}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: "4", pods: "10"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: low-1, namespace: default, uid: l1, labels: {queue: root.b, applicationId: b}}
+spec: {nodeName: n1, priority: 0, containers: [{name: main, resources: {requests: {cpu: 2}}}]}
+status: {phase: Running, startTime: 2026-01-01T00:00:00Z}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: low-2, namespace: default, uid: l2, labels: {queue: root.c, applicationId: c}}
+spec: {nodeName: n1, priority: 0, containers: [{name: main, resources: {requests: {cpu: 2}}}]}
+status: {phase: Running, startTime: 2026-01-01T00:00:00Z}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: high, namespace: default, uid: h, labels: {queue: root.a, applicationId: a}}
+spec: {priority: 10, containers: [{name: main, resources: {requests: {cpu: 3}}}]}
+"#;
+
+#[test]
+fn units_spared_by_one_law_share_a_row_only_if_the_sentence_is_true_of_each() {
+    let arguments = ["plan", "-f", "-", "--for", "pod/high", "--policy", "YuniKorn", "--now", "2026-01-01T01:00:00Z"];
+    let table = text(&reprieve(&arguments, DISABLED_QUEUES));
+    for (pod, queue) in [("default/low-1", "root.b"), ("default/low-2", "root.c")] {
+        let row = table.lines().find(|line| line.starts_with(pod)).unwrap_or_else(|| panic!("{pod}: {table}"));
+        assert!(row.ends_with(&format!("preemption of pods in queue {queue} is disabled")), "{table}");
+    }
+}

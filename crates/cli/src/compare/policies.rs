@@ -158,8 +158,16 @@ struct ComparedCluster {
 struct PolicyAnswer {
     report: DecisionReport,
     evicted: BTreeSet<String>,
-    /// The law that spares each pod; `None` if the pod is spared for another reason.
-    spared: BTreeMap<String, Option<&'static str>>,
+    /// The recorded reason why each pod is spared.
+    spared: BTreeMap<String, SparedBy>,
+}
+
+/// A recorded reason why a pod is spared.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum SparedBy {
+    Law(&'static str),
+    /// The name of a reason that is not a law, such as `Reprieved`.
+    Other(&'static str),
 }
 
 impl ComparedCluster {
@@ -206,10 +214,9 @@ impl ComparedCluster {
         }
         let mut spared = BTreeMap::new();
         for unit in &report.explanation.spared {
+            let reason = if unit.is_lawful { SparedBy::Law(unit.law) } else { SparedBy::Other(unit.law) };
             let of_workload = unit.unit.workload.iter().flat_map(pods);
-            spared.extend(
-                unit.unit.pods.iter().cloned().chain(of_workload).map(|pod| (pod, unit.is_lawful.then_some(unit.law))),
-            );
+            spared.extend(unit.unit.pods.iter().cloned().chain(of_workload).map(|pod| (pod, reason)));
         }
         Ok(PolicyAnswer { report, evicted, spared })
     }
@@ -335,46 +342,63 @@ impl PolicyAnswer {
             return Vec::new();
         }
         let mut laws: BTreeMap<&str, usize> = BTreeMap::new();
-        for law in self.spared.values().flatten() {
-            *laws.entry(law).or_default() += 1;
+        for spared in self.spared.values() {
+            if let SparedBy::Law(law) = spared {
+                *laws.entry(law).or_default() += 1;
+            }
         }
         laws.into_iter().map(|(law, n)| format!("{law} spares {}", count(n, "pod", "pods"))).collect()
     }
 
-    /// The law that refuses the preemptor; else the pods that only one of the two decisions evicts, with the law by which the other one
-    /// spares them. `context` describes the base, as in "under Kubernetes".
+    /// The law that refuses the preemptor; else the pods that only one of the two decisions evicts, with the reason for which the other
+    /// one spares them. `context` describes the base, as in "under Kubernetes".
     fn difference(&self, base: &Self, context: &str) -> Vec<String> {
         if let Some(law) = &self.report.explanation.law {
             return vec![format!("{}: {}", law.name, law.text)];
         }
-        let not_needed = match self.report.answer.outcome {
-            OutcomeName::Schedule => return Vec::new(),
-            OutcomeName::Preempt => "not needed",
-            OutcomeName::Wait | OutcomeName::Unschedulable => "not enough",
-        };
-        let by_law = |pods: Vec<&String>, answer: &Self| -> BTreeMap<Option<&'static str>, Vec<String>> {
-            let mut laws: BTreeMap<_, Vec<String>> = BTreeMap::new();
-            for pod in pods {
-                laws.entry(answer.spared.get(pod).copied().flatten()).or_default().push(pod.clone());
-            }
-            laws
-        };
+        if self.report.answer.outcome == OutcomeName::Schedule {
+            return Vec::new();
+        }
         let mut differences = Vec::new();
-        for (law, pods) in by_law(self.evicted.difference(&base.evicted).collect(), base) {
+        for (spared, pods) in base.by_reason(self.evicted.difference(&base.evicted)) {
             let pods = pods.join(", ");
-            differences.push(match (law, &base.report.explanation.law) {
-                (Some(law), _) => format!("evicts {pods}, spared by {law} {context}"),
-                (None, Some(law)) => format!("evicts {pods}; {context} {}: {}", law.name, law.text),
-                (None, None) => format!("evicts {pods}, not needed {context}"),
+            differences.push(match (spared, &base.report.explanation.law) {
+                (Some(SparedBy::Law(law)), _) => format!("evicts {pods}, spared by {law} {context}"),
+                (_, Some(law)) => format!("evicts {pods}; {context} {}: {}", law.name, law.text),
+                (spared, None) => match base.without_law(spared) {
+                    Some(reason) => format!("evicts {pods}, {reason} {context}"),
+                    None => format!("evicts {pods}; {context}: {}", base.report.explanation.summary),
+                },
             });
         }
-        for (law, pods) in by_law(base.evicted.difference(&self.evicted).collect(), self) {
+        for (spared, pods) in self.by_reason(base.evicted.difference(&self.evicted)) {
             let pods = pods.join(", ");
-            differences.push(match law {
-                Some(law) => format!("{law} spares {pods}"),
-                None => format!("evicting {pods} is {not_needed}"),
+            differences.push(match spared {
+                Some(SparedBy::Law(law)) => format!("{law} spares {pods}"),
+                spared => match self.without_law(spared) {
+                    Some(reason) => format!("evicting {pods} is {reason}"),
+                    None => format!("does not evict {pods}: {}", self.report.explanation.summary),
+                },
             });
         }
         differences
+    }
+
+    /// The pods by the reason for which this decision spares them; `None` for pods that it did not record.
+    fn by_reason<'p>(&self, pods: impl Iterator<Item = &'p String>) -> BTreeMap<Option<SparedBy>, Vec<String>> {
+        let mut reasons: BTreeMap<_, Vec<String>> = BTreeMap::new();
+        for pod in pods {
+            reasons.entry(self.spared.get(pod).copied()).or_default().push(pod.clone());
+        }
+        reasons
+    }
+
+    /// Why this decision spares pods that no law spares. `None` if only the summary says why it evicts nothing.
+    fn without_law(&self, spared: Option<SparedBy>) -> Option<&'static str> {
+        match (spared, self.report.answer.outcome) {
+            (Some(SparedBy::Other("NotEnough")), _) => Some("not enough"),
+            (_, OutcomeName::Schedule | OutcomeName::Preempt) => Some("not needed"),
+            (_, OutcomeName::Wait | OutcomeName::Unschedulable) => None,
+        }
     }
 }
