@@ -7,7 +7,7 @@ use reprieve_api::decode::plain_problem;
 use reprieve_api::object_set::Unreadable;
 use reprieve_api::{InputError, Kind, NamespacedName, ObjectKey, ObjectRef, ProblemCode};
 use reprieve_scheduler::Event;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use tracing::warn;
 
 /// An object that cannot be decoded, with the error.
@@ -84,9 +84,17 @@ pub struct Identity {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Metadata {
+    #[serde(deserialize_with = "text_or_null")]
     name: String,
+    #[serde(deserialize_with = "text_or_null")]
     namespace: String,
+    #[serde(deserialize_with = "text_or_null")]
     resource_version: String,
+}
+
+/// Null counts as an empty text, as in the API server.
+fn text_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 impl Identity {
