@@ -72,7 +72,7 @@ fn scheduler_survives_any_events() {
 fn queues_survive_any_text() {
     let worlds: Vec<World> = cases().into_iter().filter(|world| world.policy == Policy::YuniKorn).collect();
     let text_of = |world: &World| {
-        let maps = world.objects.iter().filter_map(|object| match object {
+        let mut maps = world.objects.iter().filter_map(|object| match object {
             Object::ConfigMap(map) => map.data.as_ref()?.get("queues.yaml").cloned(),
             _ => None,
         });
