@@ -75,7 +75,7 @@ fn what_is_not_decisive_is_marked() {
         assert_eq!(decision.node(node)["decisive"], false, "no node is large enough, whatever runs there");
     }
     assert_eq!(decision.entry("default/low")["law"], "NotReached");
-    let counted = "4 units  NotReached  the search ended before these units";
+    let counted = "4 units   NotReached   the search ended before these units";
     assert!(decision.table.contains(counted), "the table accounts for every unit: {}", decision.table);
 }
 
