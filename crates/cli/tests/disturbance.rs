@@ -97,7 +97,9 @@ fn what_cannot_be_meant_is_refused_by_name() {
     ] {
         // The queue is the preemptor's own; the workload with a low priority is a bystander, which is set aside.
         let output = plan(preemption, low, "table");
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        // Warnings are part of the table; errors go to standard error.
+        let text = [output.stderr, output.stdout].concat();
+        let text = String::from_utf8_lossy(&text).into_owned();
         assert_eq!(output.status.code(), Some(if low.is_empty() { 1 } else { 4 }), "{text}");
         assert!(text.contains(field) && text.contains(problem), "{text}");
         assert_eq!(text.contains("it is set aside"), !low.is_empty(), "{text}");
