@@ -248,6 +248,18 @@ fn an_unknown_policy_or_argument() {
             "{policy: Kubernetes, args: {maxPreemptionPriorityExcess: -1}}",
             "spec.profile.args.maxPreemptionPriorityExcess: -1 is not a whole number from 0",
         ),
+        (
+            "{policy: Kubernetes, args: {compatibility: 1.36}}",
+            "spec.profile.args.compatibility: 1.36 is not valid; write \"1.37\"",
+        ),
+        (
+            "{policy: Kubernetes, args: {search: Fast}}",
+            "spec.profile.args.search: \"Fast\" is not valid; write \"Complete\" or \"Greedy\"",
+        ),
+        (
+            "{policy: Kubernetes, args: {gangsFromOwners: [Job]}}",
+            "spec.profile.args.gangsFromOwners: \"Job\" is not valid; the kinds are JobSet, LeaderWorkerSet, MPIJob",
+        ),
     ] {
         let question = test_document("{kind: Pod, namespace: default, name: urgent}", profile);
         let folder = Folder::new();

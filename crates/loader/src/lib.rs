@@ -12,6 +12,7 @@
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same input, same snapshot, on every machine")]
 
+mod arguments;
 pub mod build;
 mod builder;
 pub mod cache;
@@ -20,6 +21,7 @@ pub mod groups;
 mod index;
 mod interner;
 mod koordinator;
+mod kubernetes_arguments;
 mod membership;
 pub mod names;
 mod namespace_selector;

@@ -3,11 +3,12 @@
 use reprieve_engine::explanation::Explanation;
 use reprieve_engine::fit::{Preemptor, PreemptorId};
 use reprieve_engine::policy::koordinator::Koordinator;
-use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_engine::policy::kueue::{FairSharing, Kueue, PlacementMode, Strategy};
 use reprieve_engine::{Decision, Outcome, Policy, Timestamp, decide, decide_and_explain};
 use serde_json::Value;
 
+use crate::arguments::{boolean, unknown_argument};
+use crate::kubernetes_arguments;
 use crate::queue_settings::{ARGUMENTS, QueueSettings};
 pub use crate::reader::reader;
 use crate::time::parse_time;
@@ -68,7 +69,7 @@ pub fn policy(profile: &Profile) -> Result<Policy, InputError> {
 /// Reads the policy of a profile. Errors name a field of the profile.
 pub fn policy_of_profile(profile: &Profile) -> Result<Policy, InputError> {
     match profile.policy.to_ascii_lowercase().as_str() {
-        "kubernetes" => kubernetes(profile).map(Policy::Kubernetes),
+        "kubernetes" => kubernetes_arguments::read(profile).map(Policy::Kubernetes),
         "yunikorn" => yunikorn(profile),
         "kueue" => kueue(profile).map(Policy::Kueue),
         "koordinator" => koordinator(profile).map(Policy::Koordinator),
@@ -164,32 +165,6 @@ fn fair_sharing(value: &Value, field: &str) -> Result<Option<FairSharing>, Input
         [first, rest @ ..] => (*first, rest.first().copied()),
     };
     Ok(settings.enable.then_some(FairSharing { first, second }))
-}
-
-fn kubernetes(profile: &Profile) -> Result<Kubernetes, InputError> {
-    let mut policy = Kubernetes::default();
-    for (argument, value) in &profile.args {
-        let field = format!("args.{argument}");
-        match argument.as_str() {
-            "priorityCut" => policy.priority_cut = boolean(value, field)?,
-            "maxPreemptionPriorityExcess" => {
-                let number = value.as_u64().and_then(|limit| u32::try_from(limit).ok());
-                let problem = format!("{value} is not a whole number from 0 to {}; write one", u32::MAX);
-                let number = number.ok_or_else(|| InputError::new(problem).field(field))?;
-                policy.max_preemption_priority_excess = number;
-            }
-            _ => return Err(unknown_argument("Kubernetes", "priorityCut and maxPreemptionPriorityExcess", field)),
-        }
-    }
-    Ok(policy)
-}
-
-fn boolean(value: &Value, field: String) -> Result<bool, InputError> {
-    value.as_bool().ok_or_else(|| InputError::new(format!("{value} is not valid; write true or false")).field(field))
-}
-
-fn unknown_argument(policy: &str, known: &str, field: String) -> InputError {
-    InputError::new(format!("policy {policy} has no such argument; its arguments are {known}")).field(field)
 }
 
 /// Returns the problem of the preemptor, or of an object on which its decision depends.

@@ -4,6 +4,7 @@
 pub mod koordinator;
 pub mod kubernetes;
 pub mod kueue;
+pub mod owner_kinds;
 pub mod yunikorn;
 
 use crate::fit::{Preemptor, PreemptorId};

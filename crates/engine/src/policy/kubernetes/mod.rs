@@ -5,6 +5,7 @@ mod group;
 mod group_mismatch;
 mod node_cost;
 pub(crate) mod pod;
+mod settings;
 
 use crate::decision::{Outcome, Plan};
 use crate::decisive::{self, Closed};
@@ -19,21 +20,7 @@ use crate::place::place;
 use crate::snapshot::{Pod, Snapshot};
 use crate::what_if::WhatIf;
 
-/// The settings of the policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kubernetes {
-    /// Whether a group first searches for the lowest priority such that taking no unit above it is enough. Without it the policy decides as
-    /// kube-scheduler 1.37 does.
-    pub priority_cut: bool,
-    /// The maximum by which a group's preemption priority may exceed its scheduling priority; the loader ignores one that exceeds it.
-    pub max_preemption_priority_excess: u32,
-}
-
-impl Default for Kubernetes {
-    fn default() -> Self {
-        Self { priority_cut: true, max_preemption_priority_excess: 1_000 }
-    }
-}
+pub use settings::{Cascades, Kubernetes, PriorityMismatch, Search, StaleNominations};
 
 /// Decides for a pod or a group.
 pub(crate) fn decide<R: Recorder>(
