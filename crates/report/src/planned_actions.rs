@@ -56,7 +56,7 @@ pub enum PlannedAction {
     Evict {
         /// The pod.
         pod: NamespacedName,
-        /// If set, the pod is not deleted but gets the label [`SOFT_EVICTION`] with this value, and another operator evicts it.
+        /// If set, the pod is not deleted but gets the label [`SOFT_EVICTION`](reprieve_api::pod::SOFT_EVICTION) with this value, and another operator evicts it.
         label: Option<String>,
         /// The reason, for the event.
         why: String,
