@@ -6,8 +6,8 @@ use reprieve_api::Sourced;
 use reprieve_api::kinds::OfKind;
 use reprieve_api::meta::Name;
 
-/// Returns the objects by name. Of several objects with the same name the first in the input counts; [`crate::duplicates`] reports the
-/// others.
+/// Returns the objects by name. Of several objects with the same name the first in the input counts; the [`Quarantine`](crate::Quarantine)
+/// has the others.
 pub fn by_name<K: Ord + Name, T: OfKind>(objects: &[Sourced<T>]) -> BTreeMap<K, &Sourced<T>> {
     let mut named: BTreeMap<K, &Sourced<T>> = BTreeMap::new();
     for object in objects {
