@@ -18,6 +18,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask verify           check everything that CI checks; writes nothing
+       cargo xtask verify --from STEP  the same from this step on, such as tests or documentation
        cargo xtask tidy [--report]  check the structure of the source; --report prints and never fails
        cargo xtask fix              apply formatting and lint fixes, and write all generated files and documented outputs
        cargo xtask e2e              build a Kubernetes control plane, and test `reprieve` on it
@@ -31,6 +32,14 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         ["verify"] => tasks::run(tasks::VERIFY),
+        ["verify", "--from", step] => match tasks::VERIFY.iter().position(|other| other.name == *step) {
+            Some(index) => tasks::run(&tasks::VERIFY[index..]),
+            None => {
+                let steps: Vec<&str> = tasks::VERIFY.iter().map(|step| step.name).collect();
+                eprintln!("there is no step {step:?}; the steps are: {}", steps.join(", "));
+                ExitCode::from(2)
+            }
+        },
         ["tidy"] => tasks::run(&[tasks::Step { name: "tidy", run: tidy::check }]),
         ["tidy", "--report"] => tasks::run(&[tasks::Step { name: "tidy", run: tidy::report }]),
         ["fix"] => tasks::run(&tasks::FIX),
