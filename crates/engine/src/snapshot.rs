@@ -123,8 +123,8 @@ pub struct Pod {
     pub preemptible: Option<bool>,
     /// Whether its label forbids preemption, independent of which part of the quota it counts in.
     pub preemption_disabled: bool,
-    /// Whether its label allows it to preempt.
-    pub can_preempt: bool,
+    /// Whether its label allows it to preempt; `None` without the label.
+    pub can_preempt: Option<bool>,
     /// The reason why the pending pod cannot be placed at all.
     pub obstacle: Option<Obstacle>,
     /// The preemptor for which the pod is marked as a victim. No decision reads this field.

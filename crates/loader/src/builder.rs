@@ -11,7 +11,7 @@ use reprieve_engine::{
 };
 
 use crate::groups::{GroupDraft, groups};
-use crate::koordinator::{BrokenJob, CAN_PREEMPT, DISABLE_PREEMPTIBLE, jobs, preemptible, quota_tree};
+use crate::koordinator::{BrokenJob, DISABLE_PREEMPTIBLE, can_preempt, jobs, preemptible, quota_tree};
 use crate::obstacles::Obstacles;
 use crate::owners::Owners;
 use crate::priority_classes::ALLOW_PREEMPTION;
@@ -415,7 +415,7 @@ impl SnapshotBuilder {
             job: job_of(object).and_then(|job| self.jobs.get(&job)).map(|(job, _)| *job),
             preemptible: preemptible(object),
             preemption_disabled: label(object, DISABLE_PREEMPTIBLE) == Some("true"),
-            can_preempt: label(object, CAN_PREEMPT) == Some("true"),
+            can_preempt: can_preempt(object),
             obstacle,
             marked_for,
             soft_evicted: mark.is_some_and(|mark| mark.reason.as_deref() == Some(SOFT_EVICTED))

@@ -17,8 +17,8 @@ use crate::requests::{amount, limit};
 use crate::{Amounts, QueueSpec, by_name};
 
 const PREEMPTIBLE: &str = "quota.scheduling.koordinator.sh/preemptible";
-/// The label of a pod that may preempt; its value is `true`.
-pub const CAN_PREEMPT: &str = "quota.scheduling.koordinator.sh/can-preempt";
+/// The label that says whether a pod may preempt; its value is `true` or `false`.
+const CAN_PREEMPT: &str = "quota.scheduling.koordinator.sh/can-preempt";
 /// The label of a pod that cannot be preempted; its value is `true`.
 pub const DISABLE_PREEMPTIBLE: &str = "scheduling.koordinator.sh/disable-preemptible";
 
@@ -192,6 +192,15 @@ fn amounts(
 /// Whether a pod may be preempted, by its label; `None` without the label.
 pub fn preemptible(pod: &Pod) -> Option<bool> {
     label(pod, PREEMPTIBLE).map(|value| value != "false")
+}
+
+/// Whether a pod may preempt, by its label; `None` without the label, or if its value is neither `true` nor `false`.
+pub fn can_preempt(pod: &Pod) -> Option<bool> {
+    match label(pod, CAN_PREEMPT)? {
+        "true" => Some(true),
+        "false" => Some(false),
+        _ => None,
+    }
 }
 
 /// The jobs of the cluster.

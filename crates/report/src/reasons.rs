@@ -91,6 +91,9 @@ pub fn law(law: &Law, names: &Names) -> ReasonText {
         // Koordinator.
         Law::SameJob => reason_text("SameJob", "part of the preemptor's own job"),
         Law::NotPreemptible => reason_text("NotPreemptible", "not preemptible, by label or by default"),
+        Law::CanPreemptLabelFalse => {
+            reason_text("CanPreemptLabelFalse", "the label quota.scheduling.koordinator.sh/can-preempt is \"false\"")
+        }
         Law::CanPreemptLabelMissing => reason_text(
             "CanPreemptLabelMissing",
             "the required label quota.scheduling.koordinator.sh/can-preempt: \"true\" is missing",

@@ -128,6 +128,8 @@ pub enum Law {
     SameJob,
     /// The candidate is not preemptible, by its label or by default. docs/rules/koordinator.md#q1
     NotPreemptible,
+    /// A label of the preemptor says that it does not preempt. docs/rules/koordinator.md#q2
+    CanPreemptLabelFalse,
     /// The preemptor lacks the label that the policy requires of pods that preempt. docs/rules/koordinator.md#q2
     CanPreemptLabelMissing,
     /// The preemptor's job has fewer pods than it needs. docs/rules/koordinator.md#q7

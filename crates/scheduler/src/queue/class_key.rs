@@ -33,7 +33,7 @@ struct MemberKey {
     preempts: bool,
     queue: Option<QueueId>,
     preemptible: Option<bool>,
-    can_preempt: bool,
+    can_preempt: Option<bool>,
     /// A field of the pod that the scheduler does not support.
     unsupported: Option<TextId>,
 }

@@ -136,8 +136,12 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
 
     /// docs/rules/koordinator.md#q2
     fn refuses_trigger(&self) -> Option<Law> {
-        let lacks_label = self.policy.disable_default_trigger && !self.snapshot().pod(self.pod).can_preempt;
-        never::refuses(self.snapshot(), self.preemptor).or(lacks_label.then_some(Law::CanPreemptLabelMissing))
+        let by_label = match self.snapshot().pod(self.pod).can_preempt {
+            Some(true) => None,
+            Some(false) => Some(Law::CanPreemptLabelFalse),
+            None => self.policy.disable_default_trigger.then_some(Law::CanPreemptLabelMissing),
+        };
+        never::refuses(self.snapshot(), self.preemptor).or(by_label)
     }
 
     /// docs/rules/koordinator.md#q12
