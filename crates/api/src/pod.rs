@@ -23,8 +23,10 @@ pub const PREEMPTED_FOR: &str = "reprieve.dev/preempted-for";
 pub const VICTIM: &str = "reprieve.dev/PreemptedFor";
 /// The reason of the condition [`VICTIM`] of a pod that another operator was asked to evict.
 pub const SOFT_EVICTED: &str = "SoftEvicted";
-/// The label that asks another operator to evict a pod.
+/// The label that asks another operator to evict a pod, and the annotation that tells this operator for which preemptor.
 pub const SOFT_EVICTION: &str = "scheduling.koordinator.sh/soft-eviction";
+/// The value of the label [`SOFT_EVICTION`].
+pub const PREEMPTED: &str = "preempted";
 
 /// `v1` Pod.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

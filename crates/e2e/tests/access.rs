@@ -118,9 +118,11 @@ async fn admission_policies_refuse_marks_and_pods_that_bypass_the_scheduler() {
         pod["metadata"][at][key] = json!("a");
         serde_json::from_value::<Pod>(pod).expect("a pod")
     };
-    for (key, at) in
-        [("reprieve.dev/preempted-for", "annotations"), ("scheduling.koordinator.sh/soft-eviction", "labels")]
-    {
+    for (key, at) in [
+        ("reprieve.dev/preempted-for", "annotations"),
+        ("scheduling.koordinator.sh/soft-eviction", "annotations"),
+        ("scheduling.koordinator.sh/soft-eviction", "labels"),
+    ] {
         assert!(refusal(&marked(key, at)).await.contains(key), "{key}");
     }
 

@@ -113,8 +113,11 @@ async fn koordinator_labels_victims_and_waits_for_the_operator() {
     let victims = eventually("all pods of the job are labelled", async || {
         let pods = cluster.pods_of("train").await;
         let is_labelled = |pod: &Pod| {
-            let labels = pod.metadata.labels.as_ref();
-            labels.is_some_and(|labels| labels.contains_key("scheduling.koordinator.sh/soft-eviction"))
+            let (labels, key) = (pod.metadata.labels.as_ref(), "scheduling.koordinator.sh/soft-eviction");
+            let note = pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(key));
+            let is_of_urgent = |note: &String| note.starts_with(r#"{"preemptJob":"default/urgent","#);
+            labels.and_then(|labels| labels.get(key)).is_some_and(|value| value == "preempted")
+                && note.is_some_and(is_of_urgent)
         };
         (pods.len() == 2 && pods.iter().all(is_labelled)).then_some(pods)
     })

@@ -1,6 +1,6 @@
 //! The remaining actions of a decision as rows of `plan -o wide`.
 
-use reprieve_api::pod::SOFT_EVICTION;
+use reprieve_api::pod::{PREEMPTED as PREEMPTED_VALUE, SOFT_EVICTION};
 use reprieve_api::{Kind, NamespacedName, ObjectKey};
 use reprieve_engine::fit::{Preemptor, PreemptorId};
 use reprieve_engine::workloads::OnPreemption;
@@ -90,9 +90,11 @@ fn rows(unit: &UnitRef, actions: &[PlannedAction]) -> Vec<ActionReport> {
             }
             PlannedAction::Unmark { pod } => rows.push(on_pod("Unmark", pod, String::new())),
             PlannedAction::Mark { pod, message } => rows.push(on_pod("Mark", pod, message.clone())),
-            PlannedAction::Evict { pod, label, why } => {
-                rows.push(match label {
-                    Some(value) => on_pod("Label", pod, format!("{SOFT_EVICTION}: {value}")),
+            PlannedAction::Evict { pod, note, why } => {
+                rows.push(match note {
+                    Some(note) => {
+                        on_pod("Label", pod, format!("{SOFT_EVICTION}: {PREEMPTED_VALUE}, annotation {note}"))
+                    }
                     None => on_pod("Delete", pod, String::new()),
                 });
                 rows.push(on_pod("Event", pod, format!("{PREEMPTED}: {}", preempted(unit, why))));

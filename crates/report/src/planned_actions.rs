@@ -10,6 +10,7 @@ use reprieve_engine::policy::kueue::PreemptionReason;
 use reprieve_engine::workloads::OnPreemption;
 use reprieve_engine::{EvictionReason, Policy, UnitId, WorkloadId};
 use reprieve_loader::Loaded;
+use serde::Serialize;
 
 use crate::unit_ref::UnitRef;
 
@@ -27,8 +28,8 @@ pub const STARTED: (&str, &str) = ("Started", "Workload admitted");
 pub const STOPPED: (&str, &str) = ("Stopped", "Workload has no quota or is being evicted");
 /// The number of victims that the event on a preemptor names.
 const MAX_NAMED: usize = 5;
-/// The limit of the API for the value of a label.
-const MAX_LABEL_LENGTH: usize = 63;
+/// The initiator in the annotation for soft eviction.
+const INITIATOR: &str = "reprieve";
 
 /// An action of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,8 +57,9 @@ pub enum PlannedAction {
     Evict {
         /// The pod.
         pod: NamespacedName,
-        /// If set, the pod is not deleted but gets the label [`SOFT_EVICTION`](reprieve_api::pod::SOFT_EVICTION) with this value, and another operator evicts it.
-        label: Option<String>,
+        /// If set, the pod is not deleted but gets the label [`SOFT_EVICTION`](reprieve_api::pod::SOFT_EVICTION) and an annotation of the
+        /// same key with this value, and another operator evicts it.
+        note: Option<String>,
         /// The reason, for the event.
         why: String,
     },
@@ -122,7 +124,11 @@ pub fn mark(preemptor: &UnitRef, pod: NamespacedName) -> PlannedAction {
 /// Evicts a victim of a preemptor as the policy does: by deletion or by label.
 pub fn evict(preemptor: &UnitRef, policy: &Policy, pod: NamespacedName, why: String) -> PlannedAction {
     let is_soft = matches!(policy, Policy::Koordinator(policy) if !policy.deletes_victims);
-    PlannedAction::Evict { pod, label: is_soft.then(|| label_value(&message(preemptor))), why }
+    PlannedAction::Evict {
+        pod,
+        note: is_soft.then(|| soft_eviction_note(&preemptor.key().name.to_string(), preemptor)),
+        why,
+    }
 }
 
 /// The actions of a plan of policy Kueue: one for each victim that is not evicted already.
@@ -204,11 +210,18 @@ pub fn preempting_workload(victim: &NamespacedName) -> String {
     format!("evicting Workload {victim}")
 }
 
-/// A message as the value of a label, with the characters and the length that the API allows.
-pub fn label_value(message: &str) -> String {
-    let allowed = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
-    let text: String = message.chars().map(allowed).take(MAX_LABEL_LENGTH).collect();
-    text.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()
+/// docs/rules/koordinator.md#q13: the value of the annotation for soft eviction, as JSON: the name of the preemptor, as the victim shows it,
+/// and fields that Koordinator's own annotation of this key has.
+pub fn soft_eviction_note(name: &str, preemptor: &dyn fmt::Display) -> String {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Note<'a> {
+        preempt_job: &'a str,
+        initiator: &'a str,
+        reason: String,
+    }
+    let note = Note { preempt_job: name, initiator: INITIATOR, reason: message(preemptor) };
+    serde_json::to_string(&note).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -218,10 +231,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn label_value_is_valid() {
-        assert_eq!(label_value("preempted for PodGroup a/b"), "preempted-for-PodGroup-a-b");
-        assert_eq!(label_value(&"x".repeat(80)).len(), 63);
-        assert_eq!(label_value("preempted for Pod a/b."), "preempted-for-Pod-a-b");
+    fn soft_eviction_note_is_json() {
+        let job = UnitRef::Job(NamespacedName::new("team", "train"));
+        let expected = r#"{"preemptJob":"team/train","initiator":"reprieve","reason":"preempted for Job team/train"}"#;
+        assert_eq!(soft_eviction_note("team/train", &job), expected);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Toleration;
 use reprieve_api::kueue::{AdmissionSpec, KueueWorkload};
-pub use reprieve_api::pod::{PREEMPTED_FOR, SOFT_EVICTED, SOFT_EVICTION, VICTIM};
+pub use reprieve_api::pod::{PREEMPTED as PREEMPTED_VALUE, PREEMPTED_FOR, SOFT_EVICTED, SOFT_EVICTION, VICTIM};
 use reprieve_api::{Kind, NamespacedName, ObjectKey};
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::kueue::PreemptionReason;
@@ -171,7 +171,7 @@ pub enum Action {
         /// The victim.
         pod: Target,
     },
-    /// Mark a victim and label it, in one request, so that another operator evicts it.
+    /// Mark a victim, label and annotate it, in one request, so that another operator evicts it.
     SoftEvict {
         /// The victim.
         pod: Target,
@@ -179,8 +179,8 @@ pub enum Action {
         preemptor: String,
         /// The message of the condition `DisruptionTarget`.
         message: String,
-        /// The value of the label.
-        label: String,
+        /// The value of the annotation that tells the operator about the preemptor.
+        note: String,
         /// The time of the decision.
         at: Timestamp,
     },

@@ -15,7 +15,9 @@ use reprieve_loader::timestamp;
 use reprieve_report::planned_actions::workload_preempted;
 use serde_json::{Map, Value, json};
 
-use crate::action::{Action, ConditionUpdate, JobPodSettings, PREEMPTED_FOR, SOFT_EVICTED, SOFT_EVICTION, VICTIM};
+use crate::action::{
+    Action, ConditionUpdate, JobPodSettings, PREEMPTED_FOR, PREEMPTED_VALUE, SOFT_EVICTED, SOFT_EVICTION, VICTIM,
+};
 
 /// The type of a victim's condition.
 const DISRUPTION_TARGET: &str = "DisruptionTarget";
@@ -74,9 +76,9 @@ pub(crate) fn unmark(pod: &mut Pod) {
 /// What an action changes in the metadata and the status of a pod, or in the status of a PodGroup.
 #[derive(Default)]
 struct PodChange {
-    label: Option<(&'static str, String)>,
+    label: Option<(&'static str, &'static str)>,
     /// A value of `None` removes the annotation.
-    annotation: Option<(&'static str, Option<String>)>,
+    annotations: Vec<(&'static str, Option<String>)>,
     /// A value of `None` removes the nomination.
     nominated: Option<Option<String>>,
     conditions: Vec<ConditionChange>,
@@ -90,7 +92,7 @@ enum ConditionChange {
 impl PodChange {
     fn of(action: &Action) -> Option<Self> {
         let marked = |preemptor: &String, reason: &str, message: &str, at: Timestamp| Self {
-            annotation: Some((PREEMPTED_FOR, Some(preemptor.clone()))),
+            annotations: vec![(PREEMPTED_FOR, Some(preemptor.clone()))],
             conditions: vec![
                 ConditionChange::set(DISRUPTION_TARGET, true, "PreemptionByScheduler", message, at),
                 ConditionChange::set(VICTIM, true, reason, preemptor, at),
@@ -100,9 +102,10 @@ impl PodChange {
         match action {
             Action::Nominate { node, .. } => Some(Self { nominated: Some(node.clone()), ..Self::default() }),
             Action::Mark { preemptor, message, at, .. } => Some(marked(preemptor, MARKED, message, *at)),
-            Action::SoftEvict { preemptor, message, label, at, .. } => {
-                let marked = marked(preemptor, SOFT_EVICTED, message, *at);
-                Some(Self { label: Some((SOFT_EVICTION, label.clone())), ..marked })
+            Action::SoftEvict { preemptor, message, note, at, .. } => {
+                let mut marked = marked(preemptor, SOFT_EVICTED, message, *at);
+                marked.annotations.push((SOFT_EVICTION, Some(note.clone())));
+                Some(Self { label: Some((SOFT_EVICTION, PREEMPTED_VALUE)), ..marked })
             }
             Action::Unmark { .. } => Some(Self::unmarked()),
             Action::SetCondition { condition, .. } => {
@@ -116,7 +119,7 @@ impl PodChange {
 
     fn unmarked() -> Self {
         Self {
-            annotation: Some((PREEMPTED_FOR, None)),
+            annotations: vec![(PREEMPTED_FOR, None)],
             conditions: vec![ConditionChange::Remove(DISRUPTION_TARGET), ConditionChange::Remove(VICTIM)],
             ..Self::default()
         }
@@ -124,16 +127,15 @@ impl PodChange {
 
     fn apply(self, pod: &mut Pod) {
         if let Some((key, value)) = self.label {
-            pod.metadata.labels.get_or_insert_default().insert(key.to_owned(), value);
+            pod.metadata.labels.get_or_insert_default().insert(key.to_owned(), value.to_owned());
         }
-        match self.annotation {
-            Some((key, Some(value))) => {
-                pod.metadata.annotations.get_or_insert_default().insert(key.to_owned(), value);
+        for (key, value) in self.annotations {
+            match value {
+                Some(value) => {
+                    pod.metadata.annotations.get_or_insert_default().insert(key.to_owned(), value);
+                }
+                None => _ = pod.metadata.annotations.as_mut().map(|annotations| annotations.remove(key)),
             }
-            Some((key, None)) => {
-                pod.metadata.annotations.as_mut().map(|annotations| annotations.remove(key));
-            }
-            None => {}
         }
         let status = pod.status.get_or_insert_default();
         if let Some(node) = self.nominated {
@@ -153,8 +155,9 @@ impl PodChange {
         if let Some((key, value)) = self.label {
             metadata.insert("labels".to_owned(), json!({key: value}));
         }
-        if let Some((key, value)) = self.annotation {
-            metadata.insert("annotations".to_owned(), json!({key: value}));
+        if !self.annotations.is_empty() {
+            let annotations = self.annotations.into_iter().map(|(key, value)| (key.to_owned(), json!(value)));
+            metadata.insert("annotations".to_owned(), Value::Object(annotations.collect()));
         }
         if let Some(node) = self.nominated {
             status.insert("nominatedNodeName".to_owned(), json!(node));
@@ -359,7 +362,13 @@ mod tests {
 
     fn soft_evict() -> Action {
         let (preemptor, message) = ("Job default/job".to_owned(), "preempted for Job default/job".to_owned());
-        Action::SoftEvict { pod: target(), preemptor, message, label: "preempted-for-Job".to_owned(), at: AT }
+        Action::SoftEvict {
+            pod: target(),
+            preemptor,
+            message,
+            note: r#"{"preemptJob":"default/job"}"#.to_owned(),
+            at: AT,
+        }
     }
 
     #[test]
@@ -370,7 +379,8 @@ mod tests {
         let metadata = serde_json::to_value(&pod.metadata).unwrap();
         assert_eq!(patch["metadata"], metadata);
         assert_eq!(patch["status"], serde_json::to_value(&pod.status).unwrap());
-        assert_eq!(metadata["labels"][SOFT_EVICTION], "preempted-for-Job");
+        assert_eq!(metadata["labels"][SOFT_EVICTION], "preempted");
+        assert_eq!(metadata["annotations"][SOFT_EVICTION], r#"{"preemptJob":"default/job"}"#);
         assert_eq!(patch["status"]["conditions"][0]["lastTransitionTime"], "2026-01-01T01:00:00Z");
     }
 

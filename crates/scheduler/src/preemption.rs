@@ -224,17 +224,17 @@ impl Preemption<'_> {
             PlannedAction::Unmark { pod } => {
                 Request { unit: waiting.cloned(), ..Request::new(Action::Unmark { pod: target(pod)? }) }
             }
-            PlannedAction::Evict { pod: name, label, why } => {
+            PlannedAction::Evict { pod: name, note, why } => {
                 let pod = target(name)?;
                 victims.push((ObjectKey::new(Kind::Pod, name.clone()), why.clone()));
                 let shown = self.view.preemptor_shown_in(&name.namespace, self.unit);
                 let preempted = planned_actions::preempted(&shown, why);
                 let victim = ObjectKey::new(Kind::Pod, name.clone());
                 let (preemptor, message) = (self.unit.to_string(), planned_actions::message(&shown));
-                let action = match label {
+                let action = match note {
                     Some(_) => {
-                        let label = planned_actions::label_value(&message);
-                        Action::SoftEvict { pod, preemptor, message, label, at: self.now }
+                        let note = planned_actions::soft_eviction_note(&shown.without_kind(), &shown);
+                        Action::SoftEvict { pod, preemptor, message, note, at: self.now }
                     }
                     None => Action::Evict { pod },
                 };

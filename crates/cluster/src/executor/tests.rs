@@ -108,7 +108,7 @@ async fn permissions_are_those_that_the_actions_need() {
         Action::Nominate { pod: target(), node: None },
         Action::Mark { pod: target(), preemptor: text(), message: text(), at },
         Action::Unmark { pod: target() },
-        Action::SoftEvict { pod: target(), preemptor: text(), message: text(), label: text(), at },
+        Action::SoftEvict { pod: target(), preemptor: text(), message: text(), note: text(), at },
         Action::SetCondition { kind: Kind::Pod, object: target(), condition: condition() },
         Action::SetCondition { kind: Kind::PodGroup, object: target(), condition: condition() },
         Action::Evict { pod: target() },

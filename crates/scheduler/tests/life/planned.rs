@@ -156,7 +156,9 @@ fn done(action: &Action) -> Option<String> {
         Action::Mark { pod, message, .. } => format!("Mark {}: {message}", pod.name),
         Action::Unmark { pod } => format!("Unmark {}: ", pod.name),
         Action::Evict { pod } => format!("Delete {}: ", pod.name),
-        Action::SoftEvict { pod, label, .. } => format!("Label {}: {SOFT_EVICTION}: {label}", pod.name),
+        Action::SoftEvict { pod, note, .. } => {
+            format!("Label {}: {SOFT_EVICTION}: preempted, annotation {note}", pod.name)
+        }
         Action::EmitEvent { reason: EventReason::FailedScheduling, .. } => return None,
         Action::EmitEvent { about, reason, message, .. } => {
             format!("Event {}: {}: {message}", about.name, reason.as_str())
