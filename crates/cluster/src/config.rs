@@ -285,7 +285,7 @@ impl Configuration {
 
 impl Profile {
     fn reads_config_map(&self) -> bool {
-        matches!(self.policy(), Ok(Policy::YuniKorn))
+        matches!(self.policy(), Ok(Policy::YuniKorn(_)))
     }
 
     /// The policy with its arguments; an error is a field path and a problem.

@@ -167,6 +167,7 @@ mod tests {
     use http::StatusCode;
     use kube::client::Body;
     use reprieve_engine::policy::kubernetes::Kubernetes;
+    use reprieve_engine::policy::yunikorn::YuniKorn;
     use serde_json::{Value, json};
     use tower::BoxError;
 
@@ -256,14 +257,14 @@ mod tests {
         let without_groups = required(&config, kubernetes(), Some(Kind::PodGroup), false);
         assert!(!has(&without_groups, "podgroups"), "{without_groups:?}");
         assert!(!has(&required(&config, kubernetes(), None, false), "patch jobs"));
-        assert!(!has(&required(&config, Policy::YuniKorn, None, false), groups));
+        assert!(!has(&required(&config, Policy::YuniKorn(YuniKorn::default()), None, false), groups));
         let dry_run = required(&config, kubernetes(), None, true);
         assert!(has(&dry_run, "create events of events.k8s.io"), "{dry_run:?}");
-        let yunikorn = required(&config, Policy::YuniKorn, None, false);
+        let yunikorn = required(&config, Policy::YuniKorn(YuniKorn::default()), None, false);
         assert!(has(&yunikorn, "watch configmaps in namespace yunikorn"), "{yunikorn:?}");
         assert!(has(&yunikorn, "update configmaps in namespace reprieve-system"), "{yunikorn:?}");
         assert!(!has(&required(&config, kubernetes(), None, false), "configmaps"));
-        assert!(!has(&required(&config, Policy::YuniKorn, None, true), "update configmaps"));
+        assert!(!has(&required(&config, Policy::YuniKorn(YuniKorn::default()), None, true), "update configmaps"));
         config.managed_namespaces = Some(["a".to_owned(), "b".to_owned()].into());
         let managed = required(&config, kubernetes(), None, false);
         assert!(

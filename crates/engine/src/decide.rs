@@ -50,7 +50,9 @@ fn decide_recording<R: Recorder>(
         (Policy::Kubernetes(policy), PreemptorId::Pod(_) | PreemptorId::Group(_)) => {
             kubernetes::decide(snapshot, policy, preemptor, now, recorder).into()
         }
-        (Policy::YuniKorn, PreemptorId::Pod(pod)) => yunikorn::decide(snapshot, preemptor, pod, now, recorder).into(),
+        (Policy::YuniKorn(_), PreemptorId::Pod(pod)) => {
+            yunikorn::decide(snapshot, preemptor, pod, now, recorder).into()
+        }
         (Policy::Koordinator(policy), PreemptorId::Pod(pod)) => {
             koordinator::decide(snapshot, policy, preemptor, pod, now, recorder).into()
         }
@@ -59,7 +61,7 @@ fn decide_recording<R: Recorder>(
         }
         (Policy::Kueue(_), PreemptorId::Pod(_)) => kubernetes::place_only(snapshot, preemptor, recorder).into(),
         (Policy::Kubernetes(_), PreemptorId::Workload(_))
-        | (Policy::YuniKorn | Policy::Koordinator(_), PreemptorId::Group(_) | PreemptorId::Workload(_))
+        | (Policy::YuniKorn(_) | Policy::Koordinator(_), PreemptorId::Group(_) | PreemptorId::Workload(_))
         | (Policy::Kueue(_), PreemptorId::Group(_)) => {
             unreachable!("the loader accepts only preemptors of the kinds that the policy decides")
         }
@@ -70,7 +72,7 @@ fn decide_recording<R: Recorder>(
 pub fn node_plans(snapshot: &mut Snapshot, policy: &Policy, pod: PodId, now: Timestamp) -> Vec<(NodeId, Plan)> {
     let preemptor = Preemptor::new(snapshot, PreemptorId::Pod(pod));
     match policy {
-        Policy::YuniKorn => yunikorn::node_plans(snapshot, &preemptor, now),
+        Policy::YuniKorn(_) => yunikorn::node_plans(snapshot, &preemptor, now),
         Policy::Kubernetes(_) | Policy::Kueue(_) | Policy::Koordinator(_) => {
             kubernetes::pod::node_plans(snapshot, &preemptor, now)
         }

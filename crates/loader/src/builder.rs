@@ -81,7 +81,7 @@ impl BrokenRefs {
                 let job = job_of(pod)?;
                 Some(self.jobs.get(&job)?.of_pod(name, &job))
             }
-            Policy::YuniKorn | Policy::Kueue(_) => None,
+            Policy::YuniKorn(_) | Policy::Kueue(_) => None,
         }
     }
 
@@ -89,7 +89,7 @@ impl BrokenRefs {
     fn reads(&self, queues: &QueueSource) -> bool {
         matches!(
             (self.policy, queues),
-            (Policy::YuniKorn, QueueSource::YuniKorn(_)) | (Policy::Koordinator(_), QueueSource::Koordinator(_))
+            (Policy::YuniKorn(_), QueueSource::YuniKorn(_)) | (Policy::Koordinator(_), QueueSource::Koordinator(_))
         )
     }
 }
@@ -161,7 +161,7 @@ impl SnapshotBuilder {
     ) -> (Self, Vec<GroupDraft>) {
         let max_preemption_excess = match policy {
             Policy::Kubernetes(kubernetes) => kubernetes.max_preemption_priority_excess,
-            Policy::Kueue(_) | Policy::YuniKorn | Policy::Koordinator(_) => u32::MAX, // the priority of a group has no effect
+            Policy::Kueue(_) | Policy::YuniKorn(_) | Policy::Koordinator(_) => u32::MAX, // the priority of a group has no effect
         };
         let mut warnings = Vec::new();
         let mut texts = Interner::default();
@@ -174,7 +174,7 @@ impl SnapshotBuilder {
         let quotas = quota_tree(objects, &queue_scope, quarantine);
         let jobs = jobs(objects, is_own, quarantine);
         let owners = Owners::new(objects);
-        if let Policy::YuniKorn = policy {
+        if let Policy::YuniKorn(_) = policy {
             warnings.extend(owners.warning(objects));
         }
         let mut interners = Interners { texts, ..new_interners(objects) };

@@ -50,6 +50,7 @@ pub mod unsupported;
 mod untrusted;
 mod workload_classes;
 mod yunikorn;
+mod yunikorn_arguments;
 
 pub use build::Loaded;
 pub(crate) use builder::SnapshotBuilder;

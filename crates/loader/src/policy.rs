@@ -12,7 +12,7 @@ use crate::kubernetes_arguments;
 use crate::queue_settings::{ARGUMENTS, QueueSettings};
 pub use crate::reader::reader;
 use crate::time::parse_time;
-use crate::{Loaded, quarantine, timestamp};
+use crate::{Loaded, quarantine, timestamp, yunikorn_arguments};
 use reprieve_api::decode::decode;
 use reprieve_api::{InputError, Kind, NamespacedName, ObjectKey, PreemptorRef, Profile, TestSpec};
 
@@ -70,7 +70,7 @@ pub fn policy(profile: &Profile) -> Result<Policy, InputError> {
 pub fn policy_of_profile(profile: &Profile) -> Result<Policy, InputError> {
     match profile.policy.to_ascii_lowercase().as_str() {
         "kubernetes" => kubernetes_arguments::read(profile).map(Policy::Kubernetes),
-        "yunikorn" => yunikorn(profile),
+        "yunikorn" => yunikorn_arguments::read(profile).map(Policy::YuniKorn),
         "kueue" => kueue(profile).map(Policy::Kueue),
         "koordinator" => koordinator(profile).map(Policy::Koordinator),
         _ => {
@@ -85,21 +85,9 @@ pub fn policy_of_profile(profile: &Profile) -> Result<Policy, InputError> {
 pub fn policy_name(policy: &Policy) -> &'static str {
     match policy {
         Policy::Kubernetes(_) => "Kubernetes",
-        Policy::YuniKorn => "YuniKorn",
+        Policy::YuniKorn(_) => "YuniKorn",
         Policy::Kueue(_) => "Kueue",
         Policy::Koordinator(_) => "Koordinator",
-    }
-}
-
-fn yunikorn(profile: &Profile) -> Result<Policy, InputError> {
-    QueueSettings::of_profile(profile)?;
-    match profile.args.keys().find(|argument| !ARGUMENTS.contains(&argument.as_str())) {
-        None => Ok(Policy::YuniKorn),
-        Some(argument) => {
-            let problem = "policy YuniKorn has only the arguments queues and queueAccess; set other options in the ConfigMap \
-                           with the queues";
-            Err(InputError::new(problem).field(format!("args.{argument}")))
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use reprieve_engine::Policy;
 pub fn reader(policy: &Policy) -> Reader {
     match policy {
         Policy::Kubernetes(_) => Reader::Kubernetes,
-        Policy::YuniKorn => Reader::YuniKorn,
+        Policy::YuniKorn(_) => Reader::YuniKorn,
         Policy::Kueue(_) => Reader::Kueue,
         Policy::Koordinator(_) => Reader::Koordinator,
     }

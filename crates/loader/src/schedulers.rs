@@ -68,7 +68,7 @@ pub fn gang_of(pod: &Pod, policy: &Policy) -> Option<ObjectKey> {
     match policy {
         Policy::Kubernetes(_) => Some(ObjectKey::new(Kind::PodGroup, group_of(pod)?)),
         Policy::Koordinator(_) => Some(ObjectKey::new(Kind::KoordinatorPodGroup, job_of(pod)?)),
-        Policy::YuniKorn | Policy::Kueue(_) => None,
+        Policy::YuniKorn(_) | Policy::Kueue(_) => None,
     }
 }
 

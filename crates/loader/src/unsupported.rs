@@ -85,7 +85,7 @@ type Annotations = BTreeMap<String, String>;
 pub fn field_of_pod(pod: &Pod, policy: &Policy) -> Option<String> {
     let annotations: &[&str] = match policy {
         Policy::Koordinator(_) => &KOORDINATOR,
-        Policy::YuniKorn => &YUNIKORN,
+        Policy::YuniKorn(_) => &YUNIKORN,
         Policy::Kubernetes(_) | Policy::Kueue(_) => &[],
     };
     let spec = pod.spec.as_deref()?;

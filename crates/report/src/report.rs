@@ -54,7 +54,7 @@ pub fn report_decision(
             // Kueue reports its queues as `quotas`; Kubernetes has no queues.
             queues: match question.policy {
                 Policy::Kubernetes(_) | Policy::Kueue(_) => Vec::new(),
-                Policy::YuniKorn | Policy::Koordinator(_) => queues(loaded, &preemptor.members, outcome),
+                Policy::YuniKorn(_) | Policy::Koordinator(_) => queues(loaded, &preemptor.members, outcome),
             },
             admission: match (question.preemptor, assignment) {
                 (PreemptorId::Workload(id), Some(assignment)) => Some(admission(loaded, id, assignment)),

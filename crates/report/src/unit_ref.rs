@@ -27,7 +27,7 @@ impl UnitRef {
         match policy {
             Policy::Kubernetes(_) => group_of(pod).map_or_else(alone, Self::Group),
             Policy::Koordinator(_) => job_of(pod).map_or_else(alone, Self::Job),
-            Policy::YuniKorn | Policy::Kueue(_) => alone(),
+            Policy::YuniKorn(_) | Policy::Kueue(_) => alone(),
         }
     }
 

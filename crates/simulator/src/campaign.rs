@@ -7,6 +7,7 @@ use reprieve_api::{NamespacedName, Object};
 use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_engine::policy::kueue::{FairSharing, Kueue, PlacementMode, Strategy};
+use reprieve_engine::policy::yunikorn::YuniKorn;
 use reprieve_engine::{Policy, Timestamp};
 use reprieve_loader::{Amounts, QueueSpec};
 use reprieve_translate::kueue_objects::{cluster_queue, flavor, flavor_quotas, local_queue, resource_groups};
@@ -43,7 +44,7 @@ const SECOND: i64 = 1_000_000;
 pub fn setup(seed: u64, policy: &str, faults: Faults) -> RunConfig {
     let mut rng = Rng::new(seed);
     let policy = match policy {
-        "YuniKorn" => Policy::YuniKorn,
+        "YuniKorn" => Policy::YuniKorn(YuniKorn::default()),
         "Koordinator" => Policy::Koordinator(Koordinator { deletes_victims: true, ..Koordinator::default() }),
         "Kueue" => Policy::Kueue(Kueue::default()),
         "Kueue (fair)" => Policy::Kueue(Kueue { fair_sharing: Some(FAIR), ..Kueue::default() }),
@@ -98,7 +99,7 @@ fn queues(rng: &mut Rng, policy: &Policy, gpus: i64) -> Vec<Object> {
     };
     let teams: NeutralQueues = (0..TEAMS.len()).map(team).collect();
     match policy {
-        Policy::YuniKorn => {
+        Policy::YuniKorn(_) => {
             let fenced = rng.happens(300_000);
             let properties = |team: &str| {
                 let policy = if fenced && team == TEAMS[0] { "fence" } else { "default" };

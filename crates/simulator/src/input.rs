@@ -104,7 +104,7 @@ impl SimulationInput {
     fn queue_objects(&self, policy: &Policy, nodes: &[Object]) -> Vec<Object> {
         match policy {
             Policy::Kubernetes(_) => Vec::new(),
-            Policy::YuniKorn => vec![Object::from(config_map(&self.queues, |_| json!({})))],
+            Policy::YuniKorn(_) => vec![Object::from(config_map(&self.queues, |_| json!({})))],
             Policy::Koordinator(_) => elastic_quotas(&self.queues).map(Object::from).collect(),
             Policy::Kueue(_) => {
                 let capacity = total_allocatable(nodes);

@@ -87,7 +87,7 @@ impl Submission {
                     ..KoordinatorPodGroup::default()
                 }))
             }
-            Policy::YuniKorn | Policy::Kueue(_) => None,
+            Policy::YuniKorn(_) | Policy::Kueue(_) => None,
         }
     }
 
@@ -137,7 +137,7 @@ impl Submission {
                     let labels = pod.metadata.labels.get_or_insert_default();
                     labels.insert(JOB.to_owned(), self.name.name.clone());
                 }
-                Policy::YuniKorn | Policy::Kueue(_) => {}
+                Policy::YuniKorn(_) | Policy::Kueue(_) => {}
             }
         }
         let labels = pod.metadata.labels.get_or_insert_default();

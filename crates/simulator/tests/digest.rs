@@ -4,6 +4,7 @@
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kubernetes::Kubernetes;
+use reprieve_engine::policy::yunikorn::YuniKorn;
 use reprieve_simulator::faults::Faults;
 use reprieve_simulator::scenario::Scenario;
 use reprieve_simulator::summary::summary;
@@ -31,8 +32,11 @@ fn digest(text: &str) -> u64 {
 
 #[test]
 fn the_same_seed_gives_the_same_run() {
-    let policies =
-        [Policy::Kubernetes(Kubernetes::default()), Policy::YuniKorn, Policy::Koordinator(Koordinator::default())];
+    let policies = [
+        Policy::Kubernetes(Kubernetes::default()),
+        Policy::YuniKorn(YuniKorn::default()),
+        Policy::Koordinator(Koordinator::default()),
+    ];
     let first: Vec<String> = policies.iter().map(|&policy| results(policy, 7)).collect();
     for (policy, first) in policies.iter().zip(&first) {
         assert_eq!(*first, results(*policy, 7), "{policy:?}");

@@ -2,6 +2,7 @@
 
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kubernetes::Kubernetes;
+use reprieve_engine::policy::yunikorn::YuniKorn;
 use reprieve_simulator::run::Gang;
 use reprieve_simulator::scenario::Scenario;
 
@@ -99,7 +100,7 @@ fn a_queue_that_is_invalid_under_a_policy_is_rejected() {
     let queues = "  queues: [{name: a, guarantee: {cpu: 4}, ceiling: {cpu: 2}}]\n";
     let scenario = Scenario::read("s.yaml", &format!("{HEAD}  end: 1h\n{NODES}{queues}")).unwrap();
     let input = scenario.input(0);
-    assert!(input.setup(Policy::YuniKorn).is_err());
+    assert!(input.setup(Policy::YuniKorn(YuniKorn::default())).is_err());
     assert!(input.setup(Policy::Koordinator(Default::default())).is_err());
     assert!(input.setup(Policy::Kubernetes(Kubernetes::default())).is_ok());
 }

@@ -43,7 +43,7 @@ impl NeutralQueues {
     pub fn label(&self, name: &str, policy: &Policy) -> Option<(String, String)> {
         let (key, value) = match policy {
             Policy::Kubernetes(_) => return None,
-            Policy::YuniKorn => ("queue", self.path(name)),
+            Policy::YuniKorn(_) => ("queue", self.path(name)),
             Policy::Koordinator(_) => (QUOTA, name.to_owned()),
             Policy::Kueue(_) => (LOCAL_QUEUE, name.to_owned()),
         };

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use reprieve_api::quantity::format;
 use reprieve_api::{ObjectSet, group_of};
 use reprieve_engine::Policy;
+use reprieve_engine::policy::yunikorn::YuniKorn;
 use reprieve_loader::Amounts;
 use serde_json::{Value, json};
 
@@ -60,7 +61,9 @@ impl NeutralQueues {
             let labels = Arc::make_mut(&mut pod.object).metadata.labels.get_or_insert_default();
             labels.retain(|key, _| key != "queue" && key != "yunikorn.apache.org/queue");
             labels.entry("applicationId".to_owned()).or_insert(application);
-            labels.extend(self.queue_of(&name).and_then(|queue| self.label(queue, &Policy::YuniKorn)));
+            labels.extend(
+                self.queue_of(&name).and_then(|queue| self.label(queue, &Policy::YuniKorn(YuniKorn::default()))),
+            );
         }
         translated
     }

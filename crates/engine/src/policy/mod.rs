@@ -12,6 +12,7 @@ use crate::snapshot::Snapshot;
 use koordinator::Koordinator;
 use kubernetes::Kubernetes;
 use kueue::Kueue;
+use yunikorn::YuniKorn;
 
 /// A policy with its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub enum Policy {
     /// Pods and groups by priority, as kube-scheduler.
     Kubernetes(Kubernetes),
     /// Pods in queues with guarantees.
-    YuniKorn,
+    YuniKorn(YuniKorn),
     /// Workloads with quota in cohorts.
     Kueue(Kueue),
     /// Jobs with elastic quota.

@@ -142,7 +142,7 @@ impl ClassKey {
         let may_preempt = match policy {
             Policy::Kubernetes(_) => self.preempts,
             Policy::Kueue(_) => false,
-            Policy::YuniKorn | Policy::Koordinator(_) => return true,
+            Policy::YuniKorn(_) | Policy::Koordinator(_) => return true,
         };
         let Some(shape) = shape_classes.only(self) else { return true };
         match room {

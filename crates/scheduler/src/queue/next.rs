@@ -29,7 +29,7 @@ impl PendingQueue {
         let mut parked = Vec::new();
         loop {
             let next = match view.policy() {
-                Policy::YuniKorn => self.next_by_queue(view),
+                Policy::YuniKorn(_) => self.next_by_queue(view),
                 Policy::Kubernetes(_) | Policy::Koordinator(_) | Policy::Kueue(_) => self.first(),
             };
             let Some((unit, class)) = next else { return (None, parked) };

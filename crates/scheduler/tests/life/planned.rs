@@ -10,6 +10,7 @@ use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_engine::policy::kueue::Kueue;
+use reprieve_engine::policy::yunikorn::YuniKorn;
 use reprieve_loader::build::{OnInvalid, load_for};
 use reprieve_loader::policy::Question;
 use reprieve_report::decision::ActionReport;
@@ -317,7 +318,7 @@ fn a_plan_shows_the_actions_of_the_scheduler() {
             vec![soft_evicted(low()), pod("high", 10, 3, None)],
             1,
         ),
-        ("a pod of a queue preempts", Policy::YuniKorn, read(QUEUES), 5),
+        ("a pod of a queue preempts", Policy::YuniKorn(YuniKorn::default()), read(QUEUES), 5),
         ("a pod without a job preempts", koordinator, pods(), 5),
         ("a job preempts", koordinator, read(JOB), 5),
         (
@@ -358,7 +359,7 @@ fn an_event_says_why_the_queue_of_a_victim_loses_pods() {
         ),
     ] {
         let objects = with(read(&(QUEUES.replace("name: b", guarantee) + others)));
-        let (planned, done) = planned_and_done(Policy::YuniKorn, objects);
+        let (planned, done) = planned_and_done(Policy::YuniKorn(YuniKorn::default()), objects);
         assert_eq!(planned, done, "{why}");
         let event = format!("Event default/low: Preempted: preempted for Pod default/high: {why}");
         assert!(planned.contains(&event), "{planned:#?}");

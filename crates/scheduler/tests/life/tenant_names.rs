@@ -2,6 +2,7 @@
 
 use reprieve_api::test_file::Profile;
 use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::yunikorn::YuniKorn;
 use reprieve_scheduler::Scheduler;
 
 use crate::harness::*;
@@ -45,7 +46,7 @@ fn queue_that_only_a_pod_names_has_the_label_other() {
     };
     let pods = vec![in_queue("one", "root.a"), in_queue("two", "root.users.tenants-word"), pod("three", 0, 1, None)];
     let objects = read(QUEUES).into_iter().chain(pods).collect();
-    let mut life = Life::of(Scheduler::new("reprieve", Policy::YuniKorn), objects);
+    let mut life = Life::of(Scheduler::new("reprieve", Policy::YuniKorn(YuniKorn::default())), objects);
     while life.scheduler.step(life.now).is_some() {}
     let mut queues: Vec<String> = life.scheduler.waiting_by_queue().map(|(queue, _)| queue).collect();
     queues.sort();

@@ -11,7 +11,7 @@ use crate::virtual_cluster::VirtualCluster;
 pub(super) fn check(cluster: &VirtualCluster, step: &Step) -> CheckResult {
     let (Some(unit), StepOutcome::Bind { .. }) = (&step.unit, &step.outcome) else { return Ok(()) };
     let (UnitRef::Group(name) | UnitRef::Job(name)) = unit else { return Ok(()) };
-    if matches!(cluster.setup.policy, Policy::YuniKorn) {
+    if matches!(cluster.setup.policy, Policy::YuniKorn(_)) {
         return Ok(());
     }
     for (_, Gang { min, .. }) in cluster.gangs().filter(|(job, _)| job.submission.name == *name) {

@@ -26,7 +26,7 @@ pub(super) fn check(cluster: &VirtualCluster, step: &Step) -> CheckResult {
         Policy::Koordinator(_) => {
             victims.iter().try_for_each(|victim| check_priority(cluster, unit, placement, victim))
         }
-        Policy::YuniKorn => victims.iter().try_for_each(|victim| check_fence(cluster, placement, victim)),
+        Policy::YuniKorn(_) => victims.iter().try_for_each(|victim| check_fence(cluster, placement, victim)),
         Policy::Kueue(_) => Ok(()),
     }
 }

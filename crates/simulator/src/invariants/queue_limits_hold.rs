@@ -18,7 +18,7 @@ pub(super) fn check(cluster: &VirtualCluster) -> CheckResult {
     let loaded = load(&cluster.objects(), OnInvalid::Quarantine).map_err(|error| error.to_string())?;
     let queues = loaded.snapshot.queues();
     // Under YuniKorn the limit of the root is the capacity of all nodes, which shrinks when a node is lost.
-    let is_yunikorn = matches!(cluster.setup.policy, Policy::YuniKorn);
+    let is_yunikorn = matches!(cluster.setup.policy, Policy::YuniKorn(_));
     for id in queues.ids().filter(|id| queues.get(*id).parent.is_some() || !is_yunikorn) {
         for (resource, (used, limit)) in queues.used(id).iter().zip(&queues.get(id).limit).enumerate() {
             if *limit != UNDEFINED && used > limit {

@@ -41,7 +41,7 @@ impl VirtualCluster {
     /// Gives a bound pod the label of a queue that does not exist, under the policies whose queues are named by labels of pods.
     pub(super) fn relabel_pod(&mut self, mut rng: Rng) {
         let label = match self.setup.policy {
-            Policy::YuniKorn => "queue",
+            Policy::YuniKorn(_) => "queue",
             Policy::Koordinator(_) => QUOTA,
             Policy::Kubernetes(_) | Policy::Kueue(_) => return,
         };

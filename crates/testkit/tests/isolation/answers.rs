@@ -118,7 +118,7 @@ fn pending_units(world: &World, cache: &SnapshotCache) -> Vec<(String, Preemptor
     });
     let mut units: Vec<(String, PreemptorId)> = match world.policy {
         Policy::Kueue(_) => others.collect(),
-        Policy::Kubernetes(_) | Policy::YuniKorn | Policy::Koordinator(_) => pods.chain(others).collect(),
+        Policy::Kubernetes(_) | Policy::YuniKorn(_) | Policy::Koordinator(_) => pods.chain(others).collect(),
     };
     units.sort_by(|a, b| a.0.cmp(&b.0));
     units.truncate(MAX_UNITS);

@@ -70,7 +70,7 @@ fn scheduler_survives_any_events() {
 
 #[test]
 fn queues_survive_any_text() {
-    let worlds: Vec<World> = cases().into_iter().filter(|world| world.policy == Policy::YuniKorn).collect();
+    let worlds: Vec<World> = cases().into_iter().filter(|world| matches!(world.policy, Policy::YuniKorn(_))).collect();
     let text_of = |world: &World| {
         let mut maps = world.objects.iter().filter_map(|object| match object {
             Object::ConfigMap(map) => map.data.as_ref()?.get("queues.yaml").cloned(),

@@ -4,6 +4,7 @@
 
 mod candidates;
 mod laws;
+mod settings;
 mod take;
 
 use std::cell::OnceCell;
@@ -21,6 +22,8 @@ use crate::what_if::WhatIf;
 use candidates::opted_out;
 use laws::under_guarantee::GuaranteeCheck;
 use laws::{fence, under_guarantee};
+
+pub use settings::YuniKorn;
 
 /// Decides for one pod.
 pub(crate) fn decide<R: Recorder>(
