@@ -19,8 +19,9 @@ struct Block {
     text: fn() -> String,
 }
 
-const READERS: [(Reader, &str); 5] = [
+const READERS: [(Reader, &str); 6] = [
     (Reader::All, "every"),
+    (Reader::AllButKueue, "every but Kueue"),
     (Reader::Kubernetes, "Kubernetes"),
     (Reader::YuniKorn, "YuniKorn"),
     (Reader::Koordinator, "Koordinator"),
@@ -120,9 +121,15 @@ impl Condition {
             Self::Policies => "$policies",
             Self::Argument => ".",
         };
-        match READERS.iter().find(|(known, _)| *known == reader && reader != Reader::All) {
-            Some((_, policy)) => format!("  {{{{- if has \"{policy}\" {policies} }}}}\n{rules}  {{{{- end }}}}\n"),
-            None => rules.to_owned(),
+        let is_one = |policy: &&(Reader, &str)| !matches!(policy.0, Reader::All | Reader::AllButKueue);
+        let has = READERS.iter().filter(is_one).filter(|(policy, _)| reader.includes(*policy));
+        let has: Vec<String> = has.map(|(_, policy)| format!("(has \"{policy}\" {policies})")).collect();
+        match has.as_slice() {
+            [one] => format!("  {{{{- if {} }}}}\n{rules}  {{{{- end }}}}\n", one.trim_matches(['(', ')'])),
+            several if reader != Reader::All => {
+                format!("  {{{{- if or {} }}}}\n{rules}  {{{{- end }}}}\n", several.join(" "))
+            }
+            _ => rules.to_owned(),
         }
     }
 }
@@ -139,7 +146,12 @@ fn read_rules(verbs: &str, condition: Condition) -> String {
         if groups.is_empty() {
             continue;
         }
-        let mut rules = format!("  # Read under {}:\n", if reader == Reader::All { "every policy" } else { policy });
+        let policy = match reader {
+            Reader::All => "every policy",
+            Reader::AllButKueue => "every policy but Kueue",
+            _ => policy,
+        };
+        let mut rules = format!("  # Read under {policy}:\n");
         for ((group, objects), resources) in groups {
             rules += &rule(group, &resources.join(", "), objects, verbs);
         }
@@ -181,7 +193,9 @@ fn kinds_by_policy() -> String {
         let kinds = Kind::ALL.iter().map(|kind| kind.resource()).filter(|resource| resource.reader == reader);
         let names: Vec<String> =
             kinds.map(|resource| format!("{} (`{}`)", resource.kind, resource.api_version())).collect();
-        let _ = writeln!(text, "| {policy} | {} |", names.join(", "));
+        if !names.is_empty() {
+            let _ = writeln!(text, "| {policy} | {} |", names.join(", "));
+        }
     }
     text
 }

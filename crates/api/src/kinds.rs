@@ -54,9 +54,9 @@ macro_rules! kind_table {
                 KueueWorkload(KueueWorkload) kueue_workloads:
                     "Workload" "kueue.x-k8s.io" "v1beta2" "workloads" Namespaced Kueue Required;
                 Workload(Workload) workloads:
-                    "Workload" "scheduling.k8s.io" "v1beta1" "workloads" Namespaced Kubernetes Optional;
+                    "Workload" "scheduling.k8s.io" "v1beta1" "workloads" Namespaced AllButKueue Optional;
                 PodGroup(PodGroup) pod_groups:
-                    "PodGroup" "scheduling.k8s.io" "v1beta1" "podgroups" Namespaced Kubernetes Optional;
+                    "PodGroup" "scheduling.k8s.io" "v1beta1" "podgroups" Namespaced AllButKueue Optional;
                 DaemonSet(DaemonSet) daemon_sets: "DaemonSet" "apps" "v1" "daemonsets" Namespaced YuniKorn Required;
                 Pod(Pod) pods: "Pod" "" "v1" "pods" Namespaced All Required;
             }
@@ -101,6 +101,8 @@ pub enum Scope {
 pub enum Reader {
     /// Every policy.
     All,
+    /// The policies that choose pods as victims, and so whole groups: Kubernetes, YuniKorn and Koordinator.
+    AllButKueue,
     /// Only Kubernetes.
     Kubernetes,
     /// Only YuniKorn.
@@ -109,6 +111,17 @@ pub enum Reader {
     Koordinator,
     /// Only Kueue.
     Kueue,
+}
+
+impl Reader {
+    /// Whether a policy, given as the reader that stands for it alone, is among these policies.
+    pub fn includes(self, policy: Self) -> bool {
+        match self {
+            Self::All => true,
+            Self::AllButKueue => policy != Self::Kueue,
+            Self::Kubernetes | Self::YuniKorn | Self::Koordinator | Self::Kueue => self == policy,
+        }
+    }
 }
 
 /// Whether a cluster may lack a kind.

@@ -6,9 +6,9 @@ use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessR
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::PostParams;
 use kube::{Api, Client};
+use reprieve_api::Kind;
 use reprieve_api::kinds::Need;
 use reprieve_api::permissions::{CHANGES, COPY_OF_QUEUES, EVENTS, LEASE, Objects, Permission};
-use reprieve_api::{Kind, Reader};
 use reprieve_engine::Policy;
 use reprieve_loader::QueueSettings;
 use reprieve_loader::policy::reader;
@@ -86,8 +86,7 @@ fn required_permissions(
     let is_needed = |permission: &&Permission| {
         let is_readable = |kind: &Kind| readable.iter().any(|scope| scope.kind == *kind);
         let is_unreadable = |kind: &Kind| permission.is_for(*kind) && !is_readable(kind);
-        let is_read_by =
-            |(policy, _): &(Policy, QueueSettings)| [Reader::All, reader(policy)].contains(&permission.reader);
+        let is_read_by = |(policy, _): &(Policy, QueueSettings)| permission.reader.includes(reader(policy));
         profiles.iter().any(is_read_by) && !Kind::ALL.iter().any(is_unreadable)
     };
     let place = |namespace: Option<&str>, name: Option<&str>| (namespace.map(str::to_owned), name.map(str::to_owned));

@@ -2,17 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reprieve_api::{Kind, Reader};
+use reprieve_api::Kind;
 use reprieve_engine::Policy;
 use reprieve_loader::QueueSettings;
-use reprieve_loader::policy::reader;
+use reprieve_loader::policy::reads;
 
 use crate::watch::WatchScope;
 
 /// The kinds that a scheduler with this policy reads.
 pub fn kinds(policy: &Policy) -> impl Iterator<Item = Kind> {
-    let own = reader(policy);
-    Kind::ALL.iter().copied().filter(move |kind| [Reader::All, own].contains(&kind.resource().reader))
+    Kind::ALL.iter().copied().filter(move |kind| reads(policy, *kind))
 }
 
 /// What schedulers with these policies and queues read, one scope for each kind. Profiles with different scopes of a kind read all its
@@ -53,6 +52,17 @@ mod tests {
         let profile = Profile { args, ..Profile::of_policy(policy) };
         let policy = reprieve_loader::policy::policy_of_profile(&profile).expect("the profile is valid");
         (policy, QueueSettings::of_profile(&profile).expect("the profile is valid"))
+    }
+
+    #[test]
+    fn groups_are_read_under_every_policy_that_chooses_pods() {
+        for (policy, is_read) in [("Kubernetes", true), ("YuniKorn", true), ("Koordinator", true), ("Kueue", false)] {
+            let policy =
+                reprieve_loader::policy::policy_of_profile(&Profile::of_policy(policy)).expect("it is a policy");
+            for kind in [Kind::PodGroup, Kind::Workload] {
+                assert_eq!(kinds(&policy).any(|read| read == kind), is_read, "{policy:?} {kind:?}");
+            }
+        }
     }
 
     #[test]

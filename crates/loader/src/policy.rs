@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::arguments::{boolean, unknown_argument};
 use crate::kubernetes_arguments;
 use crate::queue_settings::{ARGUMENTS, QueueSettings};
-pub use crate::reader::reader;
+pub use crate::reader::{reader, reads};
 use crate::time::parse_time;
 use crate::{Loaded, quarantine, timestamp, yunikorn_arguments};
 use reprieve_api::decode::decode;

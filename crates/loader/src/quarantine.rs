@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use reprieve_api::kinds::OfKind;
 use reprieve_api::source::KindRef;
-use reprieve_api::{InputError, NamespacedName, ObjectKey, ObjectRef, ObjectSet, ProblemCode, Reader, Source, Sourced};
+use reprieve_api::{InputError, NamespacedName, ObjectKey, ObjectRef, ObjectSet, ProblemCode, Source, Sourced};
 use reprieve_engine::Policy;
 
-use crate::reader::reader;
+use crate::reader::reads;
 
 /// An object that is set aside, wholly or in part.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,25 +74,25 @@ pub fn of_preemptor<'q>(
 
 /// Collects the objects that are set aside.
 pub struct Quarantine {
-    reader: Reader,
+    /// `None` if the objects of all policies are reported.
+    policy: Option<Policy>,
     all: BTreeMap<(ObjectKey, String), Quarantined>,
 }
 
 impl Quarantine {
     /// Objects of kinds that the policy does not read are not reported.
     pub fn new(policy: &Policy) -> Self {
-        Self { reader: reader(policy), all: BTreeMap::new() }
+        Self { policy: Some(*policy), all: BTreeMap::new() }
     }
 
     /// A quarantine for callers that use only the good parts.
     pub fn unreported() -> Self {
-        Self { reader: Reader::All, all: BTreeMap::new() }
+        Self { policy: None, all: BTreeMap::new() }
     }
 
     /// Adds an object; of several problems with the same field the first stays.
     pub fn add(&mut self, object: ObjectKey, source: Option<&Source>, problem: impl Into<Problem>) {
-        let reader = object.kind.resource().reader;
-        if reader != Reader::All && reader != self.reader {
+        if self.policy.as_ref().is_some_and(|policy| !reads(policy, object.kind)) {
             return;
         }
         let entry = quarantined(object, source, problem.into());

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Node, NodeSpec, NodeStatus, ResourceRequirements, Taint};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use reprieve_api::{Container, InputError, Kind, Object, ObjectSet, Pod, PodSpec, Reader, Source};
+use reprieve_api::{Container, InputError, Kind, Object, ObjectSet, Pod, PodSpec, Source};
 use reprieve_engine::{Policy, Timestamp};
 use reprieve_loader::Amounts;
 use reprieve_loader::build::{OnInvalid, load_for};
-use reprieve_loader::policy::reader;
+use reprieve_loader::policy::reads;
 use reprieve_loader::requests;
 use reprieve_translate::queue_tree::NeutralQueues;
 use reprieve_translate::to_koordinator::elastic_quotas;
@@ -125,8 +125,7 @@ impl SimulationInput {
 }
 
 fn is_read_by(object: &Object, policy: &Policy) -> bool {
-    let read_by = object.kind().resource().reader;
-    object.kind() == Kind::Job || read_by == Reader::All || read_by == reader(policy)
+    object.kind() == Kind::Job || reads(policy, object.kind())
 }
 
 /// The allocatable resources of all nodes together, except for pods.

@@ -38,7 +38,7 @@ impl KubernetesObjects {
     /// from their templates.
     pub fn from_objects(objects: &ObjectSet) -> Result<Self, InputError> {
         // LimitRanges and RuntimeClasses are not kept, because `pods_of` completes the templates of workloads.
-        let objects_of_kubernetes = retain(objects, &[Reader::All, Reader::Kubernetes]);
+        let objects_of_kubernetes = retain(objects, &[Reader::Kubernetes]);
         let mut plain = Self { objects: objects_of_kubernetes, workload_of: BTreeMap::new() };
         plain.add_jobs(objects);
         plain.add_workloads(objects)?;
@@ -240,6 +240,6 @@ fn synthetic_node(objects: &ObjectSet, n_pods: usize) -> Node {
 
 pub(crate) fn retain(objects: &ObjectSet, readers: &[Reader]) -> ObjectSet {
     let mut kept = objects.clone();
-    kept.retain_kinds(|kind| readers.contains(&kind.resource().reader));
+    kept.retain_kinds(|kind| readers.iter().any(|reader| kind.resource().reader.includes(*reader)));
     kept
 }

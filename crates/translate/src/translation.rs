@@ -93,5 +93,5 @@ fn only(system: QuotaSystem, objects: &ObjectSet) -> ObjectSet {
         QuotaSystem::Koordinator => Reader::Koordinator,
         QuotaSystem::Kueue => Reader::Kueue,
     };
-    retain(objects, &[Reader::All, Reader::Kubernetes, own])
+    retain(objects, &[Reader::Kubernetes, own])
 }

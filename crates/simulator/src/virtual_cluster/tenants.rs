@@ -1,9 +1,9 @@
 //! What tenants do besides their jobs: a hostile tenant writes objects that are invalid, forged or extreme, and others relabel a bound pod.
 
 use reprieve_api::koordinator::QUOTA;
-use reprieve_api::{Kind, NamespacedName, Object, ObjectKey, Reader};
+use reprieve_api::{Kind, NamespacedName, Object, ObjectKey};
 use reprieve_engine::Policy;
-use reprieve_loader::policy::reader;
+use reprieve_loader::policy::reads;
 
 use super::VirtualCluster;
 use crate::hostile::{Harm, Hostile, TENANT, Targets, is_of_tenant};
@@ -34,8 +34,7 @@ impl VirtualCluster {
 
     /// Whether a live scheduler of this policy watches the kind.
     fn watches(&self, kind: Kind) -> bool {
-        let of_kind = kind.resource().reader;
-        of_kind == Reader::All || of_kind == reader(&self.setup.policy)
+        reads(&self.setup.policy, kind)
     }
 
     /// Gives a bound pod the label of a queue that does not exist, under the policies whose queues are named by labels of pods.

@@ -7,10 +7,10 @@ use reprieve_api::kinds::Object;
 use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_api::test_file::TestSpec;
-use reprieve_api::{Kind, Reader, Source};
+use reprieve_api::{Kind, Source};
 use reprieve_engine::policy::Policy;
 use reprieve_loader::cache::SnapshotCache;
-use reprieve_loader::policy::{policy, reader};
+use reprieve_loader::policy::{policy, reads};
 use reprieve_simulator::hostile::{Hostile, SCHEDULER};
 use reprieve_testkit::random::{self, Options};
 use reprieve_testkit::{random_cohorts, random_jobs, random_queues};
@@ -63,8 +63,7 @@ impl World {
 
     /// Whether a scheduler of this policy watches the kind.
     pub fn reads(&self, kind: Kind) -> bool {
-        let of_kind = kind.resource().reader;
-        of_kind == Reader::All || of_kind == reader(&self.policy)
+        reads(&self.policy, kind)
     }
 
     /// The kinds that the hostile tenant writes and the scheduler watches.
