@@ -1,4 +1,4 @@
-//! The reasons for which units wait. `docs/laws.md#why-a-unit-waits` lists them for users.
+//! The reasons for which units wait. `docs/laws.md#why-a-unit-is-pending` lists them for users.
 
 use std::fmt;
 

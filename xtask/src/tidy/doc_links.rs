@@ -8,7 +8,7 @@ use super::files::read;
 use crate::tasks::output;
 
 /// The anchors of the documents that were read.
-type Anchors = BTreeMap<PathBuf, BTreeSet<String>>;
+pub(super) type Anchors = BTreeMap<PathBuf, BTreeSet<String>>;
 
 /// Links without a target, by file and line.
 pub fn violations(root: &Path) -> Result<Vec<String>, String> {
@@ -36,7 +36,7 @@ fn links(line: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Whether the target of a link in this file exists.
-fn exists(file: &Path, link: &str, anchors: &mut Anchors) -> Result<bool, String> {
+pub(super) fn exists(file: &Path, link: &str, anchors: &mut Anchors) -> Result<bool, String> {
     let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
     let target = if path.is_empty() { file.to_owned() } else { file.parent().unwrap_or(file).join(path) };
     if anchor.is_empty() || !target.is_file() {
