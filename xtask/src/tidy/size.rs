@@ -34,9 +34,9 @@ pub fn violations(root: &Path) -> Result<Vec<String>, String> {
 /// The items of a file that are too large, each with its line.
 fn too_large(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
-    let lines = lines.split(|line| *line == "#[cfg(test)]").next().unwrap_or_default();
+    let is_test = code_of_tests(&lines);
     let mut problems = Vec::new();
-    for (index, line) in lines.iter().enumerate() {
+    for (index, line) in lines.iter().enumerate().filter(|(index, _)| !is_test[*index]) {
         let indent = line.len() - line.trim_start().len();
         let Some((keyword, name)) = item(line) else { continue };
         let is_end = |line: &&str| line.len() == indent + 1 && line.trim_start() == "}";
@@ -61,6 +61,20 @@ fn too_large(text: &str) -> Vec<String> {
         }
     }
     problems
+}
+
+/// By line: whether it is in a module only for tests.
+fn code_of_tests(lines: &[&str]) -> Vec<bool> {
+    let mut is_test = vec![false; lines.len()];
+    for start in (0..lines.len()).filter(|&start| lines[start] == "#[cfg(test)]") {
+        let is_head = |line: &&str| line.starts_with("#[") || line.starts_with("//");
+        let item = start + lines[start..].iter().take_while(|line| is_head(line)).count();
+        // A module in another file, or another item of one line, ends where it begins.
+        let is_body = lines.get(item).is_some_and(|line| line.ends_with('{'));
+        let end = if is_body { item + lines[item..].iter().take_while(|line| **line != "}").count() } else { item };
+        is_test[start..lines.len().min(end + 1)].fill(true);
+    }
+    is_test
 }
 
 /// The keyword and name of the struct or function that begins in this line.
@@ -106,5 +120,15 @@ mod tests {
         assert!(too_large(&function("", "        // 1. Work.\n", 58)).is_empty());
         assert!(too_large(&function("// Long: one line for each.\n    ", "", 58)).is_empty());
         assert!(too_large(&format!("#[cfg(test)]\nmod tests {{\n{}}}\n", function("", "", 90))).is_empty());
+    }
+
+    #[test]
+    fn only_the_bodies_of_test_modules_are_left_out() {
+        let long = function("", "", 58);
+        for head in
+            ["#[cfg(test)]\nmod tests;\n", "#[cfg(test)]\n#[path = \"t.rs\"]\nmod tests {\n    fn a() {\n    }\n}\n"]
+        {
+            assert_eq!(too_large(&format!("{head}\n{long}")).len(), 1, "{head}");
+        }
     }
 }
