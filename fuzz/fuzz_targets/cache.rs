@@ -7,15 +7,15 @@ mod answers;
 #[path = "../../crates/testkit/tests/isolation/operations.rs"]
 #[allow(dead_code)]
 mod operations;
-#[path = "../../crates/testkit/tests/isolation/worlds.rs"]
+#[path = "../../crates/testkit/tests/isolation/test_clusters.rs"]
 #[allow(dead_code)]
-mod worlds;
+mod test_clusters;
 
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use worlds::World;
+use test_clusters::TestCluster;
 
-static WORLDS: LazyLock<Vec<World>> = LazyLock::new(worlds::cases);
+static CLUSTERS: LazyLock<Vec<TestCluster>> = LazyLock::new(test_clusters::cases);
 
-fuzz_target!(|bytes: &[u8]| operations::cache(&WORLDS, bytes));
+fuzz_target!(|bytes: &[u8]| operations::cache(&CLUSTERS, bytes));

@@ -7,9 +7,9 @@ mod answers;
 #[path = "../../crates/testkit/tests/isolation/operations.rs"]
 #[allow(dead_code)]
 mod operations;
-#[path = "../../crates/testkit/tests/isolation/worlds.rs"]
+#[path = "../../crates/testkit/tests/isolation/test_clusters.rs"]
 #[allow(dead_code)]
-mod worlds;
+mod test_clusters;
 
 use libfuzzer_sys::fuzz_target;
 

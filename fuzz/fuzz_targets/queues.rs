@@ -7,21 +7,21 @@ mod answers;
 #[path = "../../crates/testkit/tests/isolation/operations.rs"]
 #[allow(dead_code)]
 mod operations;
-#[path = "../../crates/testkit/tests/isolation/worlds.rs"]
+#[path = "../../crates/testkit/tests/isolation/test_clusters.rs"]
 #[allow(dead_code)]
-mod worlds;
+mod test_clusters;
 
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use reprieve_engine::policy::Policy;
-use worlds::World;
+use test_clusters::TestCluster;
 
-static WORLD: LazyLock<Option<World>> =
-    LazyLock::new(|| worlds::cases().into_iter().find(|world| world.policy == Policy::YuniKorn));
+static CLUSTER: LazyLock<Option<TestCluster>> =
+    LazyLock::new(|| test_clusters::cases().into_iter().find(|cluster| cluster.policy == Policy::YuniKorn));
 
 fuzz_target!(|text: &str| {
-    if let Some(world) = &*WORLD {
-        operations::queues(world, text);
+    if let Some(cluster) = &*CLUSTER {
+        operations::queues(cluster, text);
     }
 });

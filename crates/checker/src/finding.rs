@@ -31,7 +31,7 @@ pub enum Finding {
     GroupFitsNow { members: usize },
     /// The pod fits on its nominated node, and another was chosen.
     #[error("the nominated node {node} fits, and another was chosen")]
-    NominatedNodePassedOver { node: String },
+    NominatedNodeSkipped { node: String },
     /// Fewer members run and are placed than the group needs.
     #[error("{running} members run and {placed} are placed; the group needs {min_count}, at least one of them new")]
     TooFewPlaced { running: usize, placed: usize, min_count: usize },

@@ -51,7 +51,7 @@ impl PodCheck<'_> {
         if let Some(nominated) = nominated.filter(|&nominated| nominated != node && !self.preemptor.resize)
             && self.fits(self.occupancy, nominated)
         {
-            findings.push(Finding::NominatedNodePassedOver { node: self.cluster.node_name(nominated) });
+            findings.push(Finding::NominatedNodeSkipped { node: self.cluster.node_name(nominated) });
         }
         findings
     }

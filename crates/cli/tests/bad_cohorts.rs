@@ -68,7 +68,7 @@ spec:
 "#;
 
 /// What `test` and what `plan` print of a case, each with its status.
-fn asked(case: &str) -> [(Option<i32>, String); 2] {
+fn outputs(case: &str) -> [(Option<i32>, String); 2] {
     let folder = TempDir::new().expect("a temporary folder");
     let file = folder.path().join("case.yaml");
     std::fs::write(&file, case).expect("the file is written");
@@ -83,7 +83,7 @@ fn asked(case: &str) -> [(Option<i32>, String); 2] {
 /// Both refuse the case with one part of it in other words, in words that hold all of `parts`.
 fn refused_with(part: &str, changed: &str, parts: &[&str]) {
     assert!(CASE.contains(part) && part != changed, "a part of the case is changed");
-    for ((status, text), wanted) in asked(&CASE.replacen(part, changed, 1)).into_iter().zip([2, 1]) {
+    for ((status, text), wanted) in outputs(&CASE.replacen(part, changed, 1)).into_iter().zip([2, 1]) {
         assert_eq!(status, Some(wanted), "{text}");
         assert!(!text.contains("panicked"), "{text}");
         for part in parts.iter().chain(&["case.yaml", "document"]) {
@@ -95,7 +95,7 @@ fn refused_with(part: &str, changed: &str, parts: &[&str]) {
 /// `plan` decides without the broken object, and warns in words that hold all of `parts`.
 fn set_aside_with(part: &str, changed: &str, parts: &[&str]) {
     assert!(CASE.contains(part) && part != changed, "a part of the case is changed");
-    let [_, (status, text)] = asked(&CASE.replacen(part, changed, 1));
+    let [_, (status, text)] = outputs(&CASE.replacen(part, changed, 1));
     assert_ne!(status, Some(1), "{text}");
     for part in parts.iter().chain(&["case.yaml", "document", "warning: ", "set aside"]) {
         assert!(text.contains(part), "{part:?} is missing in {text}");
@@ -104,8 +104,8 @@ fn set_aside_with(part: &str, changed: &str, parts: &[&str]) {
 
 #[test]
 fn unchanged_case_is_accepted() {
-    let [(test, said), (plan, _)] = asked(CASE);
-    assert_eq!(test, Some(0), "{said}");
+    let [(test, output), (plan, _)] = outputs(CASE);
+    assert_eq!(test, Some(0), "{output}");
     assert_eq!(plan, Some(2));
 }
 

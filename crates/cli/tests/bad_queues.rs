@@ -80,7 +80,7 @@ fn set_aside(config: &str, queue: &str, parts: &[&str]) {
     }
 }
 
-/// `plan` decides as if nothing had been said, and warns with all of `parts`.
+/// `plan` decides as without the change, and warns with all of `parts`.
 fn warned(config: &str, parts: &[&str]) {
     let (output, _folder) = run(&["plan", "-o", "json", "-f"], config, "root.parent.prod");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -76,7 +76,7 @@ fn reprieve(arguments: &[&str], file: &Path) -> Output {
 }
 
 /// What `test`, `plan` and `compare` print of these documents, each with its status.
-fn asked(documents: &[&str]) -> [(Option<i32>, String); 3] {
+fn outputs(documents: &[&str]) -> [(Option<i32>, String); 3] {
     let folder = TempDir::new().expect("a temporary folder");
     let file = folder.path().join("case.yaml");
     std::fs::write(&file, documents.join("\n---\n")).expect("the file is written");
@@ -89,7 +89,7 @@ fn asked(documents: &[&str]) -> [(Option<i32>, String); 3] {
 
 /// All refuse the documents, in words that hold all of `parts`.
 fn refused(documents: &[&str], parts: &[&str]) {
-    for ((status, text), wanted) in asked(documents).into_iter().zip([2, 1, 1]) {
+    for ((status, text), wanted) in outputs(documents).into_iter().zip([2, 1, 1]) {
         assert_eq!(status, Some(wanted), "{text}");
         assert!(!text.contains("panicked"), "{text}");
         for part in parts.iter().chain(&["case.yaml"]) {
@@ -100,7 +100,7 @@ fn refused(documents: &[&str], parts: &[&str]) {
 
 /// `plan` decides without the broken object, and warns in words that hold all of `parts`.
 fn set_aside(documents: &[&str], parts: &[&str]) {
-    let [_, (status, text), _] = asked(documents);
+    let [_, (status, text), _] = outputs(documents);
     assert_ne!(status, Some(1), "{text}");
     for part in parts.iter().chain(&["warning: ", "case.yaml", "set aside"]) {
         assert!(text.contains(part), "{part:?} is missing in {text}");
@@ -117,8 +117,8 @@ fn refused_with(document: &str, changed: &str, parts: &[&str]) {
 
 #[test]
 fn unchanged_documents_are_accepted() {
-    let [(test, said), (plan, _), (compare, _)] = asked(&[&question("{}"), NODE, TEAM, CHILD, LOW, JOB, URGENT]);
-    assert_eq!(test, Some(0), "{said}");
+    let [(test, output), (plan, _), (compare, _)] = outputs(&[&question("{}"), NODE, TEAM, CHILD, LOW, JOB, URGENT]);
+    assert_eq!(test, Some(0), "{output}");
     assert_eq!((plan, compare), (Some(2), Some(0)));
 }
 

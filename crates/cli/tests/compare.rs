@@ -14,20 +14,20 @@ use OutcomeName::{Preempt, Schedule, Unschedulable};
 
 const POLICIES: [&str; 5] = ["Kubernetes", "kube-scheduler", "YuniKorn", "Koordinator", "Kueue"];
 
-/// Whose objects say what the queues are.
+/// The policy whose objects define the queues.
 #[derive(Clone, Copy, Debug)]
-enum Words {
+enum QueueFormat {
     YuniKorn,
     Koordinator,
     Kueue,
 }
 
-use Words::{Koordinator, Kueue, YuniKorn};
+use QueueFormat::{Koordinator, Kueue, YuniKorn};
 
 /// A node of 10 cpu; `org` has 10, of which teams `a` and `b` are guaranteed 4 each; `a` may use 8, and `b` all.
-fn queues(words: Words) -> String {
+fn queues(format: QueueFormat) -> String {
     let node = "{apiVersion: v1, kind: Node, metadata: {name: node}, status: {allocatable: {cpu: 10, nvidia.com/gpu: 8, pods: 99}}}";
-    let queues = match words {
+    let queues = match format {
         YuniKorn => r#"
 apiVersion: v1
 kind: ConfigMap
@@ -90,9 +90,9 @@ fn pod(name: &'static str, team: &'static str, cpu: u32, priority: i32, start: O
 }
 
 impl Pod {
-    fn written(&self, words: Words) -> String {
+    fn written(&self, format: QueueFormat) -> String {
         let Self { name, team, cpu, priority, start } = self;
-        let own_words = match words {
+        let own_words = match format {
             YuniKorn => format!("labels: {{queue: root.org.{team}, applicationId: {name}}}"),
             Koordinator => format!("labels: {{quota.scheduling.koordinator.sh/name: {team}}}"),
             Kueue => format!("annotations: {{kueue.x-k8s.io/workload: {name}}}"),
@@ -110,7 +110,7 @@ impl Pod {
             "\n---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: default, creationTimestamp: \"2026-01-01T00:{created:02}:00Z\", {own_words}}}, spec: {{{node}priority: {priority}, {containers}}}, status: {status}}}"
         );
         let containers = containers.replace(", nvidia.com/gpu: 1", "");
-        match words {
+        match format {
             YuniKorn | Koordinator => pod,
             Kueue => {
                 let status = start.map_or_else(String::new, |minute| {
@@ -152,8 +152,8 @@ const UNSCHEDULABLE: Answer = (Unschedulable, &[]);
 
 /// With the objects of each policy, `urgent` gets these decisions: Kubernetes with and without the priority cut, YuniKorn, Koordinator, Kueue.
 fn assert_decisions(pods: &[Pod], expected: [Answer; 5]) {
-    for words in [YuniKorn, Koordinator, Kueue] {
-        let yaml = queues(words) + &pods.iter().map(|pod| pod.written(words)).collect::<String>();
+    for format in [YuniKorn, Koordinator, Kueue] {
+        let yaml = queues(format) + &pods.iter().map(|pod| pod.written(format)).collect::<String>();
         let found = answers(&yaml, "Pod", "urgent");
         let expected: Vec<_> = POLICIES
             .iter()
@@ -162,7 +162,7 @@ fn assert_decisions(pods: &[Pod], expected: [Answer; 5]) {
                 (*policy, Some(outcome), victims.iter().map(|name| format!("default/{name}")).collect::<Vec<_>>())
             })
             .collect();
-        assert_eq!(found, expected, "in the words of {words:?}");
+        assert_eq!(found, expected, "in the format of {format:?}");
     }
 }
 
@@ -208,15 +208,15 @@ fn queue_below_its_limit_uses_free_capacity_of_others() {
 fn limit_of_a_parent_holds_for_the_sum_of_its_children() {
     let node = "{apiVersion: v1, kind: Node, metadata: {name: more}, status: {allocatable: {cpu: 10, nvidia.com/gpu: 8, pods: 99}}}";
     let pods = [pod("a-1", "a", 4, 5, Some(10)), pod("b-1", "b", 6, 5, Some(20)), pod("urgent", "b", 2, 5, None)];
-    for words in [YuniKorn, Koordinator, Kueue] {
-        let pods: String = pods.iter().map(|pod| pod.written(words)).collect();
-        let found = answers(&format!("{node}\n---\n{}{pods}", queues(words)), "Pod", "urgent");
+    for format in [YuniKorn, Koordinator, Kueue] {
+        let pods: String = pods.iter().map(|pod| pod.written(format)).collect();
+        let found = answers(&format!("{node}\n---\n{}{pods}", queues(format)), "Pod", "urgent");
         let outcomes: Vec<_> = found.into_iter().map(|(policy, outcome, _)| (policy, outcome)).collect();
         let refused = POLICIES.map(|policy| {
             let kept = ["YuniKorn", "Koordinator", "Kueue"].contains(&policy);
             (policy, Some(if kept { Unschedulable } else { Schedule }))
         });
-        assert_eq!(outcomes, refused, "in the words of {words:?}");
+        assert_eq!(outcomes, refused, "in the format of {format:?}");
     }
 }
 
@@ -228,10 +228,10 @@ fn what_is_lost_is_added_up_over_the_pods_that_go() {
         pod("b-3", "b", 2, 2, Some(30)),
         pod("urgent", "a", 8, 9, None),
     ];
-    for words in [YuniKorn, Koordinator, Kueue] {
-        let yaml = queues(words) + &pods.iter().map(|pod| pod.written(words)).collect::<String>();
+    for format in [YuniKorn, Koordinator, Kueue] {
+        let yaml = queues(format) + &pods.iter().map(|pod| pod.written(format)).collect::<String>();
         let results = ask(&yaml, "Pod", "urgent").expect("it is a question");
-        assert_eq!(results[0].victims, ["default/b-1", "default/b-2"], "in the words of {words:?}");
+        assert_eq!(results[0].victims, ["default/b-1", "default/b-2"], "in the format of {format:?}");
         assert_eq!(results[0].eviction_cost, EvictionCost { pods: 2, gpus: 2, seconds: (50 + 40) * 60 });
         assert_eq!(results[0].difference, Vec::<String>::new(), "it is the first");
         let refused = &results[2];
@@ -243,11 +243,11 @@ fn what_is_lost_is_added_up_over_the_pods_that_go() {
 #[test]
 fn victim_of_one_policy_is_listed_with_the_law_that_spares_it_under_the_other() {
     let pods = [pod("b-1", "b", 2, 5, Some(10)), pod("b-2", "b", 8, 5, Some(5)), pod("urgent", "a", 2, 5, None)];
-    for words in [YuniKorn, Koordinator, Kueue] {
-        let yaml = queues(words) + &pods.iter().map(|pod| pod.written(words)).collect::<String>();
+    for format in [YuniKorn, Koordinator, Kueue] {
+        let yaml = queues(format) + &pods.iter().map(|pod| pod.written(format)).collect::<String>();
         let results = ask(&yaml, "Pod", "urgent").expect("it is a question");
-        assert_eq!(results[2].difference, ["evicts default/b-1, spared by Priority under Kubernetes"], "{words:?}");
-        assert_eq!(results[4].difference, ["evicts default/b-1, spared by Priority under Kubernetes"], "{words:?}");
+        assert_eq!(results[2].difference, ["evicts default/b-1, spared by Priority under Kubernetes"], "{format:?}");
+        assert_eq!(results[4].difference, ["evicts default/b-1, spared by Priority under Kubernetes"], "{format:?}");
     }
 }
 
@@ -482,10 +482,10 @@ fn comparison_and_plan_decide_the_same_under_each_policy() {
 #[test]
 fn effect_of_a_toleration_is_shown_against_the_same_policy() {
     let class = "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: tolerant, annotations: {preemption-toleration.scheduling.x-k8s.io/minimum-preemptable-priority: \"100\", preemption-toleration.scheduling.x-k8s.io/toleration-seconds: \"-1\"}}, value: 1}";
-    for words in [YuniKorn, Koordinator, Kueue] {
-        let low = pod("b-1", "b", 10, 1, Some(10)).written(words);
+    for format in [YuniKorn, Koordinator, Kueue] {
+        let low = pod("b-1", "b", 10, 1, Some(10)).written(format);
         let low = low.replace("nodeName: node, ", "nodeName: node, priorityClassName: tolerant, ");
-        let yaml = format!("{class}\n---\n{}{low}{}", queues(words), pod("urgent", "a", 2, 9, None).written(words));
+        let yaml = format!("{class}\n---\n{}{low}{}", queues(format), pod("urgent", "a", 2, 9, None).written(format));
         let results = ask(&yaml, "Pod", "urgent").expect("it is a question");
         let shown = |policy: &str, tolerations: bool| {
             let result = results.iter().find(|one| one.policy == policy && one.tolerations == tolerations);
@@ -494,9 +494,9 @@ fn effect_of_a_toleration_is_shown_against_the_same_policy() {
         };
         for policy in ["Kubernetes", "kube-scheduler"] {
             let spared = vec!["Toleration spares 1 pod".to_owned()];
-            assert_eq!(shown(policy, true), (Some(Unschedulable), Vec::new(), spared), "{words:?}");
+            assert_eq!(shown(policy, true), (Some(Unschedulable), Vec::new(), spared), "{format:?}");
             let taken = vec!["evicts default/b-1, spared by Toleration with tolerations on".to_owned()];
-            assert_eq!(shown(policy, false), (Some(Preempt), vec!["default/b-1".to_owned()], taken), "{words:?}");
+            assert_eq!(shown(policy, false), (Some(Preempt), vec!["default/b-1".to_owned()], taken), "{format:?}");
         }
     }
 }

@@ -60,7 +60,7 @@ fn victim_is_requeued_or_terminated_as_on_preemption_says() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused_by_name() {
+fn values_without_a_meaning_are_refused_with_their_names() {
     for (preemption, low, field, problem) in [
         (", workloadSorting: [BySize]", "", "spec.preemption.workloadSorting", "\"BySize\" is not valid"),
         (

@@ -1,4 +1,4 @@
-//! Files that lack what a decision needs are refused by `plan` and `compare` alike, with the command that exports it.
+//! Files that lack what a decision needs are refused by both `plan` and `compare`, with the command that exports it.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

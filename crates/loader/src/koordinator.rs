@@ -218,7 +218,7 @@ pub enum BrokenJob {
     /// The PodGroup of the job is set aside.
     Group,
     /// Two pods of the job have different values of the label `preemptible`.
-    Disagreement(NamespacedName, NamespacedName),
+    DifferentPreemptible(NamespacedName, NamespacedName),
 }
 
 impl BrokenJob {
@@ -229,7 +229,7 @@ impl BrokenJob {
                 ObjectKey::new(Kind::KoordinatorPodGroup, job.clone()),
                 &format!("metadata.labels[{}]", reprieve_api::koordinator::JOB),
             ),
-            Self::Disagreement(first, second) => {
+            Self::DifferentPreemptible(first, second) => {
                 let other = if pod == first { second } else { first };
                 let problem = format!(
                     "the pods {other} and {pod} have different values; give all pods of job {job} the same value"
@@ -267,7 +267,7 @@ pub fn jobs(objects: &ObjectSet, is_own: impl Fn(&Pod) -> bool, quarantine: &mut
         let value = preemptible(pod);
         let (first, same) = declared.entry(job.clone()).or_insert_with(|| (name.clone(), value));
         if *same != value {
-            broken.entry(job).or_insert_with(|| BrokenJob::Disagreement(first.clone(), name));
+            broken.entry(job).or_insert_with(|| BrokenJob::DifferentPreemptible(first.clone(), name));
         }
     }
     let numbered = names.into_iter().enumerate().map(|(index, name)| {

@@ -34,8 +34,8 @@ impl Rng {
         items[usize::try_from(self.below(items.len() as u64)).expect("below the length")]
     }
 
-    /// An exponentially distributed number with this mean: the time between independent arrivals. Computed with integers, so that all machines
-    /// round alike.
+    /// An exponentially distributed number with this mean: the time between independent arrivals. Computed with integers, so that it is the
+    /// same on all machines.
     pub fn exponential(&mut self, mean_micros: i64) -> i64 {
         // -ln(u) for u in (0, 1]: 64 bits of u, its leading zeros times ln 2 and a table-free series for the rest.
         let drawn = self.0.next_u64().max(1);

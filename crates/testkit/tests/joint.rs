@@ -36,7 +36,7 @@ impl Running {
     }
 }
 
-struct World {
+struct SyntheticCluster {
     n_nodes: usize,
     /// The flavors, assigned to the nodes round-robin.
     n_flavors: usize,
@@ -49,7 +49,7 @@ struct World {
     priority: usize,
 }
 
-impl World {
+impl SyntheticCluster {
     fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let (n_nodes, n_flavors) = (rng.within(2, 6), rng.within(1, 2));
@@ -188,8 +188,8 @@ fn workload(name: &str, queue: &str, priority: usize, pods: usize, gpus: usize) 
 fn evictions_are_lawful_and_let_every_pod_fit() {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for seed in 0..400 {
-        let world = World::new(seed);
-        let (joint, alone) = (world.answer("Joint"), world.answer("QuotaOnly"));
+        let cluster = SyntheticCluster::new(seed);
+        let (joint, alone) = (cluster.answer("Joint"), cluster.answer("QuotaOnly"));
         *seen.entry(format!("{:?} where quota alone says {:?}", joint.outcome, alone.outcome)).or_default() += 1;
         let evicted: Vec<&str> = joint.victims.iter().filter_map(|victim| victim.workload.as_deref()).collect();
         let is_evicted = |workload: &&Running| evicted.contains(&format!("default/{}", workload.name).as_str());
@@ -199,33 +199,36 @@ fn evictions_are_lawful_and_let_every_pod_fit() {
             OutcomeName::Unschedulable => continue,
             OutcomeName::Wait => panic!("seed {seed}: no workload is terminating"),
         }
-        assert_eq!(joint.nominated.len(), world.urgent.0, "seed {seed}: {joint:?}");
+        assert_eq!(joint.nominated.len(), cluster.urgent.0, "seed {seed}: {joint:?}");
         let nodes =
             joint.nominated.values().map(|node| node.trim_start_matches("node-").parse().expect("the name of a node"));
         let nodes: Vec<usize> = nodes.collect();
-        let flavor = nodes[0] % world.n_flavors;
-        assert!(nodes.iter().all(|node| node % world.n_flavors == flavor), "seed {seed}: {nodes:?}");
-        *seen.entry(format!("flavor {flavor} of {}", world.n_flavors)).or_default() += 1;
-        let mut used = vec![0; world.n_nodes];
-        for workload in world.running.iter().filter(|workload| !is_evicted(workload)) {
+        let flavor = nodes[0] % cluster.n_flavors;
+        assert!(nodes.iter().all(|node| node % cluster.n_flavors == flavor), "seed {seed}: {nodes:?}");
+        *seen.entry(format!("flavor {flavor} of {}", cluster.n_flavors)).or_default() += 1;
+        let mut used = vec![0; cluster.n_nodes];
+        for workload in cluster.running.iter().filter(|workload| !is_evicted(workload)) {
             workload.nodes.iter().for_each(|&node| used[node] += workload.gpus);
         }
-        nodes.iter().for_each(|&node| used[node] += world.urgent.1);
+        nodes.iter().for_each(|&node| used[node] += cluster.urgent.1);
         assert!(used.iter().all(|&used| used <= NODE), "seed {seed}: {used:?}");
-        let other_flavor = world.running.iter().filter(is_evicted).find(|workload| workload.flavor != flavor);
+        let other_flavor = cluster.running.iter().filter(is_evicted).find(|workload| workload.flavor != flavor);
         assert!(other_flavor.is_none(), "seed {seed}: a victim of another flavor");
         for queue in QUEUES {
-            let all = || world.running.iter().filter(|workload| workload.queue == queue && workload.flavor == flavor);
+            let all = || cluster.running.iter().filter(|workload| workload.queue == queue && workload.flavor == flavor);
             let taken: Vec<&Running> = all().filter(is_evicted).collect();
             let after: usize =
                 all().map(Running::total).sum::<usize>() - taken.iter().map(|workload| workload.total()).sum::<usize>();
             let largest = taken.iter().map(|workload| workload.total()).max().unwrap_or_default();
-            let lower = taken.iter().all(|workload| workload.priority < world.priority);
+            let lower = taken.iter().all(|workload| workload.priority < cluster.priority);
             if queue == "own" {
-                assert!(taken.is_empty() || world.within == "LowerPriority" && lower, "seed {seed}");
+                assert!(taken.is_empty() || cluster.within == "LowerPriority" && lower, "seed {seed}");
             } else if !taken.is_empty() {
-                assert!(after + largest > world.nominal[&(queue, flavor)], "seed {seed}: {queue} loses nominal quota");
-                assert!(world.reclaim == "Any" || world.reclaim == "LowerPriority" && lower, "seed {seed}");
+                assert!(
+                    after + largest > cluster.nominal[&(queue, flavor)],
+                    "seed {seed}: {queue} loses nominal quota"
+                );
+                assert!(cluster.reclaim == "Any" || cluster.reclaim == "LowerPriority" && lower, "seed {seed}");
             }
         }
     }
@@ -246,7 +249,7 @@ fn evictions_are_lawful_and_let_every_pod_fit() {
 #[test]
 fn every_workload_is_a_victim_or_spared_for_one_reason() {
     for seed in 0..400 {
-        let (mut loaded, question) = World::new(seed).load("Joint");
+        let (mut loaded, question) = SyntheticCluster::new(seed).load("Joint");
         let outcome = question.decide(&mut loaded);
         let (decision, explanation) = question.decide_and_explain(&mut loaded);
         assert_eq!(decision.outcome, outcome, "seed {seed}");

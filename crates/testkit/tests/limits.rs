@@ -12,26 +12,26 @@ const SEEDS: u64 = 300;
 
 #[test]
 fn pods_and_groups() {
-    decide_alike(|seed| random::cluster(seed, &Options::everything()).to_json());
+    limits_decide_equally(|seed| random::cluster(seed, &Options::everything()).to_json());
 }
 
 #[test]
 fn queues() {
-    decide_alike(random_queues::cluster);
+    limits_decide_equally(random_queues::cluster);
 }
 
 #[test]
 fn jobs() {
-    decide_alike(|seed| random_jobs::cluster(seed, &random_jobs::Options::EVERYTHING));
+    limits_decide_equally(|seed| random_jobs::cluster(seed, &random_jobs::Options::EVERYTHING));
 }
 
 #[test]
 fn workloads() {
     let sort = |seed: u64| random_cohorts::Kind::ALL[usize::try_from(seed % 3).unwrap_or_default()];
-    decide_alike(|seed| random_cohorts::cluster(sort(seed), seed));
+    limits_decide_equally(|seed| random_cohorts::cluster(sort(seed), seed));
 }
 
-fn decide_alike(cluster: impl Fn(u64) -> String) {
+fn limits_decide_equally(cluster: impl Fn(u64) -> String) {
     let (mut with_limits, mut wrong_without) = (0, 0);
     for seed in 0..SEEDS {
         let objects: Vec<Value> = cluster(seed)

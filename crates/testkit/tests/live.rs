@@ -25,36 +25,36 @@ const SCHEDULER: &str = "default-scheduler";
 
 #[test]
 fn pods_and_groups() {
-    lives_on(|seed| random::cluster(seed, &Options::everything()).to_json());
+    cache_follows(|seed| random::cluster(seed, &Options::everything()).to_json());
 }
 
 #[test]
 fn queues() {
-    lives_on(random_queues::cluster);
+    cache_follows(random_queues::cluster);
 }
 
 #[test]
 fn jobs() {
-    lives_on(|seed| random_jobs::cluster(seed, &random_jobs::Options::EVERYTHING));
+    cache_follows(|seed| random_jobs::cluster(seed, &random_jobs::Options::EVERYTHING));
 }
 
 #[test]
 fn workloads() {
     let sort = |seed: u64| random_cohorts::Kind::ALL[usize::try_from(seed % 3).unwrap_or_default()];
-    lives_on(|seed| random_cohorts::cluster(sort(seed), seed));
+    cache_follows(|seed| random_cohorts::cluster(sort(seed), seed));
 }
 
-fn lives_on(cluster: impl Fn(u64) -> String) {
+fn cache_follows(cluster: impl Fn(u64) -> String) {
     let mut in_place = 0;
     for seed in 0..SEEDS {
         let (spec, objects) = read(&cluster(seed));
-        in_place += u64::from(answers_alike(seed, &spec, objects));
+        in_place += u64::from(answers_equally(seed, &spec, objects));
     }
     assert!(in_place > SEEDS / 5, "only {in_place} of {SEEDS} took their pods in place");
 }
 
 /// Whether the cache did so without rebuilding its tables at the end.
-fn answers_alike(seed: u64, spec: &TestSpec, objects: ObjectSet) -> bool {
+fn answers_equally(seed: u64, spec: &TestSpec, objects: ObjectSet) -> bool {
     let policy = policy(&spec.profile).expect("the profile is sound");
     let scope = LoadScope { scheduler_name: Some(SCHEDULER.to_owned()), ..LoadScope::default() };
     let made = load_as(&objects, OnInvalid::Quarantine, &policy, &scope);

@@ -30,12 +30,12 @@ impl Browser {
         let profile = tempfile::tempdir().expect("a folder for the browser");
         let mut process = launch(profile.path());
         let mut errors = BufReader::new(process.stderr.take().expect("its errors are read"));
-        let mut said = String::new();
+        let mut output = String::new();
         let address = loop {
-            let before = said.len();
-            let read = errors.read_line(&mut said).expect("what the browser says");
-            assert!(read > 0, "the browser ended before it could be spoken to:\n{said}");
-            if let Some(address) = said[before..].trim().strip_prefix("DevTools listening on ") {
+            let before = output.len();
+            let read = errors.read_line(&mut output).expect("the output of the browser");
+            assert!(read > 0, "the browser ended before it accepted a connection:\n{output}");
+            if let Some(address) = output[before..].trim().strip_prefix("DevTools listening on ") {
                 break address.to_owned();
             }
         };
@@ -53,11 +53,11 @@ impl Browser {
             fetched: Vec::new(),
             _profile: profile,
         };
-        let target = browser.ask("Target.createTarget", json!({"url": "about:blank"}));
-        let attached = browser.ask("Target.attachToTarget", json!({"targetId": target["targetId"], "flatten": true}));
+        let target = browser.call("Target.createTarget", json!({"url": "about:blank"}));
+        let attached = browser.call("Target.attachToTarget", json!({"targetId": target["targetId"], "flatten": true}));
         browser.session = Some(attached["sessionId"].as_str().expect("a session").to_owned());
         for domain in ["Page", "Runtime", "Log", "Network"] {
-            browser.ask(&format!("{domain}.enable"), json!({}));
+            browser.call(&format!("{domain}.enable"), json!({}));
         }
         browser
     }
@@ -65,10 +65,10 @@ impl Browser {
     /// Shows a file on a screen of this width, light or dark.
     pub fn open(&mut self, file: &std::path::Path, width: u32, scheme: &str) {
         let screen = json!({"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": width < 600});
-        self.ask("Emulation.setDeviceMetricsOverride", screen);
+        self.call("Emulation.setDeviceMetricsOverride", screen);
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
-        self.ask("Emulation.setEmulatedMedia", json!({"features": features}));
-        self.ask("Page.navigate", json!({"url": format!("file://{}", file.display())}));
+        self.call("Emulation.setEmulatedMedia", json!({"features": features}));
+        self.call("Page.navigate", json!({"url": format!("file://{}", file.display())}));
         while self.value("document.readyState") != "complete" || self.value("location.protocol") != "file:" {
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -76,8 +76,8 @@ impl Browser {
 
     /// The value of a JavaScript expression.
     pub fn value(&mut self, expression: &str) -> Value {
-        let asked = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
-        let mut answer = self.ask("Runtime.evaluate", asked);
+        let arguments = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
+        let mut answer = self.call("Runtime.evaluate", arguments);
         assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer:#}");
         answer["result"]["value"].take()
     }
@@ -85,7 +85,7 @@ impl Browser {
     /// Points at the middle of the first element that a selector finds.
     pub fn point_at(&mut self, selector: &str) {
         let (x, y) = self.middle(selector);
-        self.ask("Input.dispatchMouseEvent", json!({"type": "mouseMoved", "x": x, "y": y}));
+        self.call("Input.dispatchMouseEvent", json!({"type": "mouseMoved", "x": x, "y": y}));
     }
 
     /// Clicks on the first element that a selector finds.
@@ -94,7 +94,7 @@ impl Browser {
         for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
             let button = if kind == "mouseMoved" { "none" } else { "left" };
             let event = json!({"type": kind, "x": x, "y": y, "button": button, "clickCount": 1});
-            self.ask("Input.dispatchMouseEvent", event);
+            self.call("Input.dispatchMouseEvent", event);
         }
     }
 
@@ -108,13 +108,13 @@ impl Browser {
         (place[0].as_f64().expect("a place"), place[1].as_f64().expect("a place"))
     }
 
-    fn ask(&mut self, method: &str, params: Value) -> Value {
+    fn call(&mut self, method: &str, params: Value) -> Value {
         self.sent += 1;
         let mut message = json!({"id": self.sent, "method": method, "params": params});
         if let Some(session) = &self.session {
             message["sessionId"] = json!(session);
         }
-        self.socket.send(Message::text(message.to_string())).expect("the browser listens");
+        self.socket.send(Message::text(message.to_string())).expect("the browser receives requests");
         loop {
             let answer = self.socket.read().expect("the browser answers");
             let Ok(mut answer) = serde_json::from_str::<Value>(answer.to_text().unwrap_or_default()) else { continue };
@@ -122,11 +122,11 @@ impl Browser {
                 assert!(answer["error"].is_null(), "{method}: {}", answer["error"]);
                 return answer["result"].take();
             }
-            self.hear(&answer);
+            self.record(&answer);
         }
     }
 
-    fn hear(&mut self, event: &Value) {
+    fn record(&mut self, event: &Value) {
         let params = &event["params"];
         match event["method"].as_str().unwrap_or_default() {
             "Runtime.exceptionThrown" => self.errors.push(params["exceptionDetails"].to_string()),

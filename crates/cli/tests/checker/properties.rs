@@ -32,7 +32,7 @@ fn every_decision_on_a_random_cluster_is_accepted() {
     assert_eq!(seen.len(), 8, "every outcome for a pod and for a group is among them: {seen:?}");
 }
 
-/// Members that are not alike may fit in one order and not in another. The rules place them by name; whether a second order may be
+/// Members that differ may fit in one order and not in another. The rules place them by name; whether a second order may be
 /// tried before a victim is taken is not specified, so these clusters are skipped.
 fn may_depend_on_the_order(case: &Case) -> bool {
     let members = case.objects.pods.iter().filter_map(|pod| {

@@ -86,7 +86,7 @@ kind: PriorityClass
 metadata: {name: dear}
 value: 70";
 
-/// A made-up case: its documents, the test first.
+/// A synthetic case: its documents, the test first.
 pub fn random_cluster(seed: u64) -> Vec<String> {
     let mut chance = Chance(seed);
     let rare = 3 + seed % 6;
@@ -145,7 +145,7 @@ pub fn random_cluster(seed: u64) -> Vec<String> {
     }
     let preemptor = preemptor(&mut chance, &themes, n_nodes, &mut documents);
     documents[0] = format!(
-        "apiVersion: reprieve.dev/v1alpha1\nkind: PreemptionTest\nmetadata: {{name: made-up-{seed}}}\n\
+        "apiVersion: reprieve.dev/v1alpha1\nkind: PreemptionTest\nmetadata: {{name: synthetic-{seed}}}\n\
          spec: {{profile: {{policy: Kubernetes}}, preemptor: {preemptor}}}"
     );
     documents

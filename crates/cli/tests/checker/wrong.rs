@@ -99,7 +99,7 @@ fn the_wrong_node() {
     assert_finds(
         "kubernetes-pod/nominated-node-is-free-now",
         |case| case.nominate("default/preemptor-pod", "node-2"),
-        |finding| matches!(finding, Finding::NominatedNodePassedOver { node } if node == "node-1"),
+        |finding| matches!(finding, Finding::NominatedNodeSkipped { node } if node == "node-1"),
     );
     assert_finds(
         "kubernetes-group/single-mode-member-on-other-node-stays",

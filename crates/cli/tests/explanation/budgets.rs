@@ -110,7 +110,7 @@ fn each_victim_lists_its_own_violated_budget() {
     assert_eq!(decision.victim("default/low-2").get("violates"), None);
 }
 
-/// Both pods are charged before anybody is reprieved, so the less important one counts as a violation. It alone is evicted, and the
+/// Both pods are charged before a pod is reprieved, so the less important one counts as a violation. It alone is evicted, and the
 /// budget allows that.
 #[test]
 fn a_budget_that_is_charged_but_not_violated_is_not_mentioned() {
@@ -172,7 +172,7 @@ fn koordinator_names_budgets_and_shortages() {
     assert!(text.ends_with("short of 2 cpu and 1Gi memory"), "{text}");
 }
 
-/// A workload yields with all its pods, on whichever node they are, and so does the budget count them.
+/// A workload is evicted with all its pods, on whichever nodes they are, and the budget counts all of them.
 #[test]
 fn kueue_counts_known_pods_of_workloads_for_budgets() {
     let case = "../../conformance/kueue-joint/own-joint-a-workload-yields-all-its-pods.yaml";

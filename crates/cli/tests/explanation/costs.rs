@@ -159,7 +159,7 @@ fn no_pod_in_an_infeasible_domain_is_of_equal_cost() {
 }
 
 #[test]
-fn of_two_domains_of_equal_cost_the_first_by_name_is_said_to_decide() {
+fn the_name_decides_between_two_domains_of_equal_cost() {
     for (first, second) in [("node-1", "node-2"), ("node-2", "node-1")] {
         let cluster = [
             zonal_node(first, "north"),

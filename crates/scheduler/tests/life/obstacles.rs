@@ -95,7 +95,7 @@ fn a_pod_with_a_claim_is_never_bound_and_evicts_nothing() {
 
 /// The node is empty, so that the reason is not a lack of room.
 #[test]
-fn a_pod_whose_selector_matches_no_node_is_not_told_that_room_is_missing() {
+fn a_pod_whose_selector_matches_no_node_does_not_wait_for_room() {
     let selector = json!({"zone": "nowhere"});
     let high = changed(pod("high", 10, 1, None), |spec| {
         spec.node_selector = serde_json::from_value(selector).expect("a selector");

@@ -161,9 +161,9 @@ impl<'a> Pods<'a> {
             let _ = write!(shared, "nodeSelector: {{zone: {}}}, ", rng.pick(&["a", "b"]));
         }
         let own = [self.size(rng)[0].min(2), self.size(rng)[1].min(2)];
-        let alike = rng.chance(70);
+        let is_uniform = rng.chance(70);
         for index in 0..n_members {
-            let size = if alike { own } else { self.size(rng) };
+            let size = if is_uniform { own } else { self.size(rng) };
             let mut details = Details { spec: shared.clone(), ..Details::default() };
             if rng.chance(50) {
                 let _ = write!(details.labels, "quota.scheduling.koordinator.sh/can-preempt: \"{}\", ", rng.chance(80));

@@ -16,14 +16,14 @@ use reprieve_report::report::decide_and_report;
 use reprieve_simulator::hostile::{NODE, TENANT};
 use serde_json::Value;
 
-use crate::worlds::World;
+use crate::test_clusters::TestCluster;
 
 /// The largest number of units of a cluster that are decided.
 const MAX_UNITS: usize = 8;
 
-/// The decision of a world's question as JSON, or why the question cannot be asked.
-pub fn answer(world: &World, loaded: &mut Loaded) -> String {
-    let question = match Question::new(&world.spec, loaded) {
+/// The decision of a cluster's question as JSON, or why the question cannot be asked.
+pub fn answer(cluster: &TestCluster, loaded: &mut Loaded) -> String {
+    let question = match Question::new(&cluster.spec, loaded) {
         Ok(question) => question,
         Err(error) => return error.to_string(),
     };
@@ -38,7 +38,7 @@ pub fn answer(world: &World, loaded: &mut Loaded) -> String {
             entries.retain(|entry| !is_of_tenant(entry));
         }
     }
-    let quotas = world.objects.iter().filter(|object| object.kind() == Kind::ElasticQuota);
+    let quotas = cluster.objects.iter().filter(|object| object.kind() == Kind::ElasticQuota);
     let queues: Vec<&str> = quotas.filter_map(|quota| quota.metadata().name.as_deref()).collect();
     if let Some(entries) =
         explanation["queues"].as_array_mut().filter(|_| matches!(question.policy, Policy::Koordinator(_)))
@@ -98,7 +98,7 @@ pub fn difference(expected: &str, found: &str) -> String {
 }
 
 /// The pending units of a cache by name, at most [`MAX_UNITS`].
-fn pending_units(world: &World, cache: &SnapshotCache) -> Vec<(String, PreemptorId)> {
+fn pending_units(cluster: &TestCluster, cache: &SnapshotCache) -> Vec<(String, PreemptorId)> {
     let Loaded { snapshot, names, .. } = cache.loaded();
     let is_pending = |pod: &PodId| snapshot.pod(*pod).node.is_none();
     let pods = names.pod_ids().filter(|pod| is_pending(pod) && snapshot.pod(*pod).group.is_none());
@@ -116,7 +116,7 @@ fn pending_units(world: &World, cache: &SnapshotCache) -> Vec<(String, Preemptor
         }
         _ => None,
     });
-    let mut units: Vec<(String, PreemptorId)> = match world.policy {
+    let mut units: Vec<(String, PreemptorId)> = match cluster.policy {
         Policy::Kueue(_) => others.collect(),
         Policy::Kubernetes(_) | Policy::YuniKorn(_) | Policy::Koordinator(_) => pods.chain(others).collect(),
     };
@@ -126,16 +126,16 @@ fn pending_units(world: &World, cache: &SnapshotCache) -> Vec<(String, Preemptor
 }
 
 /// The decisions of a cache for all its pending units, and what it sets aside.
-pub fn everything(world: &World, cache: &mut SnapshotCache) -> String {
-    let now = parse_time(world.spec.now.as_deref().unwrap_or(DEFAULT_NOW)).expect("the time of a test");
-    let units = pending_units(world, cache);
+pub fn everything(cluster: &TestCluster, cache: &mut SnapshotCache) -> String {
+    let now = parse_time(cluster.spec.now.as_deref().unwrap_or(DEFAULT_NOW)).expect("the time of a test");
+    let units = pending_units(cluster, cache);
     let mut text = String::new();
     for entry in cache.quarantined() {
         let _ = writeln!(text, "set aside: {} {:?} {}", entry.object, entry.error.field, entry.error.problem);
     }
     let loaded = cache.loaded_mut();
     for (name, preemptor) in units {
-        let question = Question { policy: world.policy, now: timestamp(now), preemptor };
+        let question = Question { policy: cluster.policy, now: timestamp(now), preemptor };
         let mut report = serde_json::to_value(decide_and_report(&question, loaded)).expect("a report is JSON");
         // Live, problems of single objects are reported once, when they occur.
         report["warnings"].take();

@@ -10,7 +10,7 @@ use reprieve_simulator::hostile::words;
 use reprieve_testkit::random::Rng;
 
 use crate::operations;
-use crate::worlds::{World, cases, random};
+use crate::test_clusters::{TestCluster, cases, random};
 
 fn rounds() -> u64 {
     std::env::var("FUZZ_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(1)
@@ -30,7 +30,7 @@ fn bytes(rng: &mut Rng) -> Vec<u8> {
 }
 
 /// Every tenth case, and some random clusters.
-fn some_worlds() -> Vec<World> {
+fn some_clusters() -> Vec<TestCluster> {
     cases().into_iter().step_by(10).chain(random(0..5)).collect()
 }
 
@@ -58,32 +58,34 @@ fn damaged(text: &str, rng: &mut Rng) -> String {
 
 #[test]
 fn cache_survives_any_operations() {
-    let worlds = some_worlds();
-    run(400, |rng| operations::cache(&worlds, &bytes(rng)));
+    let clusters = some_clusters();
+    run(400, |rng| operations::cache(&clusters, &bytes(rng)));
 }
 
 #[test]
 fn scheduler_survives_any_events() {
-    let worlds = some_worlds();
-    run(400, |rng| operations::scheduler(&worlds, &bytes(rng)));
+    let clusters = some_clusters();
+    run(400, |rng| operations::scheduler(&clusters, &bytes(rng)));
 }
 
 #[test]
 fn queues_survive_any_text() {
-    let worlds: Vec<World> = cases().into_iter().filter(|world| matches!(world.policy, Policy::YuniKorn(_))).collect();
-    let text_of = |world: &World| {
-        let mut maps = world.objects.iter().filter_map(|object| match object {
+    let clusters: Vec<TestCluster> =
+        cases().into_iter().filter(|cluster| matches!(cluster.policy, Policy::YuniKorn(_))).collect();
+    let text_of = |cluster: &TestCluster| {
+        let mut maps = cluster.objects.iter().filter_map(|object| match object {
             Object::ConfigMap(map) => map.data.as_ref()?.get("queues.yaml").cloned(),
             _ => None,
         });
         maps.next_back()
     };
-    let corpus: Vec<(&World, String)> = worlds.iter().filter_map(|world| Some((world, text_of(world)?))).collect();
+    let corpus: Vec<(&TestCluster, String)> =
+        clusters.iter().filter_map(|cluster| Some((cluster, text_of(cluster)?))).collect();
     assert!(corpus.len() > 20, "the cases have queues");
     run(600, |rng| {
-        let (world, text) = rng.pick(&corpus);
+        let (cluster, text) = rng.pick(&corpus);
         let text = if rng.chance(20) { rng.pick::<&str>(words::QUEUE_CONFIGS) } else { text.as_str() };
-        operations::queues(world, &damaged(text, rng));
+        operations::queues(cluster, &damaged(text, rng));
     });
 }
 

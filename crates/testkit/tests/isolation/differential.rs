@@ -11,19 +11,19 @@ use reprieve_testkit::random::Rng;
 
 use crate::answers::{difference, everything};
 use crate::interference::{holds_in, json};
-use crate::worlds::{World, cases, object_set, random};
+use crate::test_clusters::{TestCluster, cases, object_set, random};
 
 /// The number of events in a sequence.
 const EVENTS: usize = 30;
 
-fn cache_follows(world: &World, seed: u64) -> Result<(), String> {
+fn cache_follows(cluster: &TestCluster, seed: u64) -> Result<(), String> {
     let mut rng = Rng::new(seed);
-    let targets = Targets::of(&object_set(&world.objects));
+    let targets = Targets::of(&object_set(&cluster.objects));
     let mut hostile = Hostile::new(seed, &targets, Harm::Any);
-    let kinds: Vec<Kind> = Kind::ALL.iter().copied().filter(|kind| world.reads(*kind)).collect();
-    let mut cache = world.cache();
+    let kinds: Vec<Kind> = Kind::ALL.iter().copied().filter(|kind| cluster.reads(*kind)).collect();
+    let mut cache = cluster.cache();
     let mut objects: BTreeMap<ObjectKey, Object> = BTreeMap::new();
-    let mut honest = world.objects.clone();
+    let mut honest = cluster.objects.clone();
     rng.shuffle(&mut honest);
     let mut last = String::new();
     for object in honest {
@@ -34,7 +34,7 @@ fn cache_follows(world: &World, seed: u64) -> Result<(), String> {
         if rng.chance(60) {
             cache.refresh();
         }
-        match next_event(world, &objects, &mut hostile, &kinds, &mut rng) {
+        match next_event(cluster, &objects, &mut hostile, &kinds, &mut rng) {
             Ok(object) => {
                 last = json(&object);
                 objects.insert(object.key(), object.clone());
@@ -48,18 +48,18 @@ fn cache_follows(world: &World, seed: u64) -> Result<(), String> {
         }
     }
     cache.refresh();
-    let mut fresh = world.cache();
+    let mut fresh = cluster.cache();
     for object in objects.values() {
         fresh.upsert(object.clone());
     }
     fresh.refresh();
-    let (expected, found) = (everything(world, &mut fresh), everything(world, &mut cache));
+    let (expected, found) = (everything(cluster, &mut fresh), everything(cluster, &mut cache));
     if found == expected { Ok(()) } else { Err(format!("after {last}\n{}", difference(&expected, &found))) }
 }
 
 /// An object in a new state, or the key of one that is deleted.
 fn next_event(
-    world: &World,
+    cluster: &TestCluster,
     objects: &BTreeMap<ObjectKey, Object>,
     hostile: &mut Hostile<'_>,
     kinds: &[Kind],
@@ -85,7 +85,7 @@ fn next_event(
         }
         _ => {}
     }
-    Ok(rng.pick(&world.objects).clone())
+    Ok(rng.pick(&cluster.objects).clone())
 }
 
 /// The object in another state: a pod is bound elsewhere, relabelled, terminating or ended; another object has other labels or no status.

@@ -9,19 +9,19 @@ use reprieve_simulator::hostile::{Harm, Hostile, Targets};
 
 use crate::answers::{answer, difference};
 use crate::life;
-use crate::worlds::{World, cases, object_set, random};
+use crate::test_clusters::{TestCluster, cases, object_set, random};
 
-/// The cache answers a world's question the same, while hostile objects come, change and go.
-fn cache_is_undisturbed(world: &World, seed: u64) -> Result<(), String> {
-    let mut cache = world.cache();
-    for object in &world.objects {
+/// The cache answers a cluster's question the same, while hostile objects come, change and go.
+fn cache_is_undisturbed(cluster: &TestCluster, seed: u64) -> Result<(), String> {
+    let mut cache = cluster.cache();
+    for object in &cluster.objects {
         cache.upsert(object.clone());
     }
     cache.refresh();
-    let expected = answer(world, cache.loaded_mut());
-    let targets = Targets::of(&object_set(&world.objects));
+    let expected = answer(cluster, cache.loaded_mut());
+    let targets = Targets::of(&object_set(&cluster.objects));
     let mut hostile = Hostile::new(seed, &targets, Harm::None);
-    let kinds = world.hostile_kinds();
+    let kinds = cluster.hostile_kinds();
     let mut put = Vec::new();
     for round in 0..8 {
         let object = hostile.object(&kinds);
@@ -39,7 +39,7 @@ fn cache_is_undisturbed(world: &World, seed: u64) -> Result<(), String> {
             }
         };
         cache.refresh();
-        let found = answer(world, cache.loaded_mut());
+        let found = answer(cluster, cache.loaded_mut());
         if found != expected {
             return Err(format!("after {what}\n{}", difference(&expected, &found)));
         }
@@ -47,15 +47,15 @@ fn cache_is_undisturbed(world: &World, seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// The scheduler acts the same on the objects of a world, while hostile objects come, change and go.
-fn scheduler_is_undisturbed(world: &World, seed: u64) -> Result<(), String> {
-    let expected = life::run(world, &[]);
-    let targets = Targets::of(&object_set(&world.objects));
+/// The scheduler acts the same on the objects of a cluster, while hostile objects come, change and go.
+fn scheduler_is_undisturbed(cluster: &TestCluster, seed: u64) -> Result<(), String> {
+    let expected = life::run(cluster, &[]);
+    let targets = Targets::of(&object_set(&cluster.objects));
     let mut hostile = Hostile::new(seed, &targets, Harm::None);
-    let kinds = world.hostile_kinds();
+    let kinds = cluster.hostile_kinds();
     let batches: Vec<Vec<Object>> =
         (0..life::ROUNDS).map(|_| (0..3).filter_map(|_| hostile.object(&kinds)).collect()).collect();
-    let found = life::run(world, &batches);
+    let found = life::run(cluster, &batches);
     if found == expected {
         return Ok(());
     }
@@ -68,20 +68,21 @@ pub fn json(object: &Object) -> String {
     format!("{:?} {}", object.kind(), serde_json::to_string(object).unwrap_or_default())
 }
 
-/// Runs a check in many worlds and reports all that fail, grouped by the first line of the problem.
-pub fn holds_in(worlds: impl Iterator<Item = World>, check: impl Fn(&World, u64) -> Result<(), String>) {
+/// Runs a check in many clusters and reports all that fail, grouped by the first line of the problem.
+pub fn holds_in(clusters: impl Iterator<Item = TestCluster>, check: impl Fn(&TestCluster, u64) -> Result<(), String>) {
     let mut failures: BTreeMap<String, (usize, String)> = BTreeMap::new();
-    let mut n_worlds = 0;
-    for (seed, world) in (0..).zip(worlds) {
-        n_worlds += 1;
-        let result = catch_unwind(AssertUnwindSafe(|| check(&world, seed))).unwrap_or_else(|panic| {
+    let mut n_clusters = 0;
+    for (seed, cluster) in (0..).zip(clusters) {
+        n_clusters += 1;
+        let result = catch_unwind(AssertUnwindSafe(|| check(&cluster, seed))).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
             Err(format!("PANIC {}", text.unwrap_or_default()))
         });
         if let Err(problem) = result {
             let group = problem.lines().next().unwrap_or_default().chars().take(60).collect();
-            let (count, _) = failures.entry(group).or_insert_with(|| (0, format!("{} {seed}: {problem}", world.name)));
+            let (count, _) =
+                failures.entry(group).or_insert_with(|| (0, format!("{} {seed}: {problem}", cluster.name)));
             *count += 1;
         }
     }
@@ -89,7 +90,7 @@ pub fn holds_in(worlds: impl Iterator<Item = World>, check: impl Fn(&World, u64)
         println!("{count} times, first in {first}\n");
     }
     let failed: usize = failures.values().map(|(count, _)| count).sum();
-    assert_eq!(failed, 0, "{failed} of {n_worlds} worlds are disturbed");
+    assert_eq!(failed, 0, "{failed} of {n_clusters} clusters are disturbed");
 }
 
 #[test]

@@ -13,26 +13,26 @@ use reprieve_scheduler::{Action, ActionResult, Event, Scheduler, Step};
 use reprieve_simulator::hostile::TENANT;
 use serde_json::json;
 
-use crate::worlds::World;
+use crate::test_clusters::TestCluster;
 
 /// The number of rounds; each is a point in time.
 pub const ROUNDS: usize = 3;
-/// More steps than any world needs in a round.
+/// More steps than any cluster needs in a round.
 const MAX_STEPS: usize = 2_000;
 const SECONDS: [i64; ROUNDS] = [0, 40, 4_000];
 
 /// The actions on the objects of honest tenants. In each round the objects of the last round's batch are removed or replaced by the batch of
 /// the round.
-pub fn run(world: &World, batches: &[Vec<Object>]) -> Vec<String> {
-    let now = parse_time(world.spec.now.as_deref().unwrap_or(DEFAULT_NOW)).expect("the time of a test");
+pub fn run(cluster: &TestCluster, batches: &[Vec<Object>]) -> Vec<String> {
+    let now = parse_time(cluster.spec.now.as_deref().unwrap_or(DEFAULT_NOW)).expect("the time of a test");
     let mut life = Life {
-        scheduler: Scheduler::new(world.scheduler(), world.policy),
+        scheduler: Scheduler::new(cluster.scheduler(), cluster.policy),
         objects: BTreeMap::new(),
         version: 0,
         now: timestamp(now),
         actions: Vec::new(),
     };
-    for object in &world.objects {
+    for object in &cluster.objects {
         life.store(object.clone());
     }
     life.sync();

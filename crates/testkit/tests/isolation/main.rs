@@ -8,4 +8,4 @@ mod keys;
 mod life;
 mod operations;
 mod small;
-mod worlds;
+mod test_clusters;

@@ -14,7 +14,7 @@ use reprieve_scheduler::{Action, ActionId, ActionResult, Event, Scheduler};
 use reprieve_simulator::hostile::{Harm, Hostile, Targets};
 
 use crate::answers::everything;
-use crate::worlds::{World, object_set};
+use crate::test_clusters::{TestCluster, object_set};
 
 /// The most steps of the scheduler after an event.
 const MAX_STEPS: usize = 20;
@@ -41,26 +41,26 @@ impl<'b> Choices<'b> {
     }
 }
 
-/// An object of the world, or a hostile one.
-fn object(world: &World, targets: &Targets, choices: &mut Choices<'_>) -> Option<Object> {
+/// An object of the cluster, or a hostile one.
+fn object(cluster: &TestCluster, targets: &Targets, choices: &mut Choices<'_>) -> Option<Object> {
     if choices.below(3) < 2 {
-        return choices.of(&world.objects).cloned();
+        return choices.of(&cluster.objects).cloned();
     }
-    let kinds: Vec<Kind> = Kind::ALL.iter().copied().filter(|kind| world.reads(*kind)).collect();
+    let kinds: Vec<Kind> = Kind::ALL.iter().copied().filter(|kind| cluster.reads(*kind)).collect();
     Hostile::new(choices.below(usize::MAX) as u64, targets, Harm::Any).object(&kinds)
 }
 
 /// Changes a cache and decides for all its pending units.
-pub fn cache(worlds: &[World], bytes: &[u8]) {
+pub fn cache(clusters: &[TestCluster], bytes: &[u8]) {
     let mut choices = Choices::new(bytes);
-    let Some(world) = choices.of(worlds) else { return };
-    let targets = Targets::of(&object_set(&world.objects));
-    let mut cache = world.cache();
+    let Some(cluster) = choices.of(clusters) else { return };
+    let targets = Targets::of(&object_set(&cluster.objects));
+    let mut cache = cluster.cache();
     let mut keys = Vec::new();
     while let Some(operation) = choices.next() {
         match operation % 8 {
             0..=4 => {
-                let Some(object) = object(world, &targets, &mut choices) else { continue };
+                let Some(object) = object(cluster, &targets, &mut choices) else { continue };
                 keys.push(object.key());
                 cache.upsert(object);
             }
@@ -72,31 +72,31 @@ pub fn cache(worlds: &[World], bytes: &[u8]) {
         }
     }
     cache.refresh();
-    everything(world, &mut cache);
+    everything(cluster, &mut cache);
 }
 
 /// Sends a scheduler events and results in any order, and lets it act.
-pub fn scheduler(worlds: &[World], bytes: &[u8]) {
+pub fn scheduler(clusters: &[TestCluster], bytes: &[u8]) {
     let mut choices = Choices::new(bytes);
-    let Some(world) = choices.of(worlds) else { return };
+    let Some(cluster) = choices.of(clusters) else { return };
     let mut life = Life {
-        scheduler: Scheduler::new(world.scheduler(), world.policy),
+        scheduler: Scheduler::new(cluster.scheduler(), cluster.policy),
         objects: BTreeMap::new(),
         version: 0,
         now: Timestamp(1_767_229_200_000_000),
         sent: Vec::new(),
     };
-    for object in &world.objects {
+    for object in &cluster.objects {
         life.store(object.clone());
     }
     for &kind in Kind::ALL {
         life.list(kind);
     }
-    let targets = Targets::of(&object_set(&world.objects));
+    let targets = Targets::of(&object_set(&cluster.objects));
     while let Some(operation) = choices.next() {
         match operation % 8 {
             0..=2 => {
-                let Some(object) = object(world, &targets, &mut choices) else { continue };
+                let Some(object) = object(cluster, &targets, &mut choices) else { continue };
                 let object = life.store(object);
                 // Some events are lost.
                 if choices.below(8) > 0 {
@@ -197,10 +197,10 @@ impl Life {
     }
 }
 
-/// Reads a text as the queues of policy YuniKorn, in a world of that policy.
-pub fn queues(world: &World, text: &str) {
-    let mut cache: SnapshotCache = world.cache();
-    for object in &world.objects {
+/// Reads a text as the queues of policy YuniKorn, in a cluster of that policy.
+pub fn queues(cluster: &TestCluster, text: &str) {
+    let mut cache: SnapshotCache = cluster.cache();
+    for object in &cluster.objects {
         let object = match object {
             Object::ConfigMap(map) => {
                 let mut map = ConfigMap::clone(map);
@@ -212,7 +212,7 @@ pub fn queues(world: &World, text: &str) {
         cache.upsert(object);
     }
     cache.refresh();
-    everything(world, &mut cache);
+    everything(cluster, &mut cache);
 }
 
 /// Reads a text as a quantity, and as the request of a pod.

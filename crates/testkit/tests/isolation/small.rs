@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::answers::{difference, everything};
 use crate::life;
-use crate::worlds::World;
+use crate::test_clusters::TestCluster;
 
 /// Of the clusters of three objects, one in this number is tried by default.
 const SAMPLE: usize = 7;
@@ -205,7 +205,7 @@ fn of_kueue() -> Vec<(Kind, Value)> {
 }
 
 /// A cluster without objects under this policy, and the objects that may be in it.
-fn list(name: &str, objects: Vec<(Kind, Value)>) -> (World, Vec<Object>) {
+fn list(name: &str, objects: Vec<(Kind, Value)>) -> (TestCluster, Vec<Object>) {
     let spec = TestSpec {
         now: None,
         profile: Profile::of_policy(name),
@@ -213,15 +213,15 @@ fn list(name: &str, objects: Vec<(Kind, Value)>) -> (World, Vec<Object>) {
         expect: None,
     };
     let policy = policy(&spec.profile).expect("a policy");
-    let world = World { name: format!("small {name}"), spec, policy, objects: Vec::new() };
+    let cluster = TestCluster { name: format!("small {name}"), spec, policy, objects: Vec::new() };
     let decoded = |(kind, value): (Kind, Value)| {
         Object::from_json(kind, &value.to_string()).unwrap_or_else(|error| panic!("{error}: {value}"))
     };
     let objects = shared().into_iter().chain(objects).map(decoded).collect();
-    (world, objects)
+    (cluster, objects)
 }
 
-fn lists() -> [(World, Vec<Object>); 4] {
+fn lists() -> [(TestCluster, Vec<Object>); 4] {
     [
         list("Kubernetes", of_kubernetes()),
         list("YuniKorn", of_yunikorn()),
@@ -231,8 +231,8 @@ fn lists() -> [(World, Vec<Object>); 4] {
 }
 
 /// What a cache says after the objects came in this order, with a refresh after each if `step_by_step`.
-fn end_state<'o>(world: &World, objects: impl Iterator<Item = &'o Object>, step_by_step: bool) -> String {
-    let mut cache = world.cache();
+fn end_state<'o>(cluster: &TestCluster, objects: impl Iterator<Item = &'o Object>, step_by_step: bool) -> String {
+    let mut cache = cluster.cache();
     for object in objects {
         cache.upsert(object.clone());
         if step_by_step {
@@ -240,13 +240,13 @@ fn end_state<'o>(world: &World, objects: impl Iterator<Item = &'o Object>, step_
         }
     }
     cache.refresh();
-    everything(world, &mut cache)
+    everything(cluster, &mut cache)
 }
 
 #[test]
 fn order_of_arrival_does_not_matter() {
     let is_full = std::env::var("ISOLATION").is_ok_and(|value| value == "full");
-    for (world, objects) in lists() {
+    for (cluster, objects) in lists() {
         let mut n_clusters = 0;
         for a in 0..objects.len() {
             for b in a..objects.len() {
@@ -259,13 +259,13 @@ fn order_of_arrival_does_not_matter() {
                     if same(0, 1) || same(0, 2) || same(1, 2) || !is_full && n_clusters % SAMPLE != 0 {
                         continue;
                     }
-                    let expected = end_state(&world, chosen.into_iter(), false);
+                    let expected = end_state(&cluster, chosen.into_iter(), false);
                     for order in ORDERS {
-                        let found = end_state(&world, order.iter().map(|&index| chosen[index]), true);
+                        let found = end_state(&cluster, order.iter().map(|&index| chosen[index]), true);
                         assert!(
                             found == expected,
                             "{}, objects {:?} in the order {order:?}\n{}\n{}",
-                            world.name,
+                            cluster.name,
                             [a, b, c],
                             chosen.map(crate::interference::json).join("\n"),
                             difference(&expected, &found),
@@ -279,10 +279,10 @@ fn order_of_arrival_does_not_matter() {
 
 #[test]
 fn scheduler_survives_all_pairs() {
-    for (world, objects) in lists() {
+    for (cluster, objects) in lists() {
         for first in &objects {
             for second in &objects {
-                life::run(&world, &[vec![first.clone()], vec![second.clone()], vec![first.clone()]]);
+                life::run(&cluster, &[vec![first.clone()], vec![second.clone()], vec![first.clone()]]);
             }
         }
     }

@@ -16,14 +16,14 @@ use reprieve_testkit::random::{self, Options};
 use reprieve_testkit::{random_cohorts, random_jobs, random_queues};
 
 /// A cluster with a question.
-pub struct World {
+pub struct TestCluster {
     pub name: String,
     pub spec: TestSpec,
     pub policy: Policy,
     pub objects: Vec<Object>,
 }
 
-impl World {
+impl TestCluster {
     /// Reads a PreemptionTest file. Pods and uids are completed as by an API server.
     fn read(name: String, text: &str) -> Self {
         let mut read = ObjectSet::default();
@@ -34,11 +34,11 @@ impl World {
         }
         let spec = test.unwrap_or_else(|| panic!("{name} is a test")).object.spec.clone();
         let policy = policy(&spec.profile).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let mut world = Self { name, spec, policy, objects: Vec::new() };
-        world.objects =
-            read.iter().filter(|object| world.reads(object.kind())).map(|object| world.completed(object)).collect();
-        world.objects.push(Hostile::node());
-        world
+        let mut cluster = Self { name, spec, policy, objects: Vec::new() };
+        cluster.objects =
+            read.iter().filter(|object| cluster.reads(object.kind())).map(|object| cluster.completed(object)).collect();
+        cluster.objects.push(Hostile::node());
+        cluster
     }
 
     fn completed(&self, mut object: Object) -> Object {
@@ -83,7 +83,7 @@ pub fn object_set<'o>(objects: impl IntoIterator<Item = &'o Object>) -> ObjectSe
 }
 
 /// The cases of `conformance` that can be loaded, in the order of their names.
-pub fn cases() -> Vec<World> {
+pub fn cases() -> Vec<TestCluster> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).expect("the cases are there") {
@@ -96,13 +96,13 @@ pub fn cases() -> Vec<World> {
     let read = |file: &std::path::PathBuf| {
         let text = std::fs::read_to_string(file).expect("a case is text");
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        (text.len() < 40_000).then(|| World::read(name, &text))
+        (text.len() < 40_000).then(|| TestCluster::read(name, &text))
     };
     files.iter().filter_map(read).collect()
 }
 
 /// Random clusters of all policies.
-pub fn random(seeds: std::ops::Range<u64>) -> impl Iterator<Item = World> {
+pub fn random(seeds: std::ops::Range<u64>) -> impl Iterator<Item = TestCluster> {
     seeds.flat_map(|seed| {
         let sort = random_cohorts::Kind::ALL[usize::try_from(seed % 3).unwrap_or_default()];
         [
@@ -111,6 +111,6 @@ pub fn random(seeds: std::ops::Range<u64>) -> impl Iterator<Item = World> {
             ("jobs", random_jobs::cluster(seed, &random_jobs::Options::EVERYTHING)),
             ("workloads", random_cohorts::cluster(sort, seed)),
         ]
-        .map(|(kind, text)| World::read(format!("random {kind} {seed}"), &text))
+        .map(|(kind, text)| TestCluster::read(format!("random {kind} {seed}"), &text))
     })
 }
