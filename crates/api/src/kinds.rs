@@ -11,14 +11,14 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::de::DeserializeSeed;
+use serde::de::{DeserializeSeed, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::koordinator::{ElasticQuota, KoordinatorPodGroup};
 use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor, WorkloadPriorityClass};
 use crate::owners::DaemonSet;
 use crate::workload::Workload;
-use crate::{NamespacedName, Pod};
+use crate::{NamespacedName, Pod, pod_group};
 
 /// Passes the table to a macro. `stored` kinds are part of [`crate::object_set::ObjectSet`]; only a scheduler reads `watched` kinds.
 ///
@@ -75,7 +75,7 @@ pub struct Resource {
     pub kind: &'static str,
     /// The group; empty for the core group.
     pub group: &'static str,
-    /// The version that is requested from a cluster. Files may have any version.
+    /// The version that is requested from a cluster. Files may have any version, and so may clusters if `need` is [`Need::Optional`].
     pub version: &'static str,
     /// The name in API paths.
     pub plural: &'static str,
@@ -221,6 +221,11 @@ macro_rules! kinds {
             type Value = Object;
 
             fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Object, D::Error> {
+                if self == Self::PodGroup {
+                    let mut group = serde_json::Value::deserialize(deserializer)?;
+                    pod_group::convert(&mut group);
+                    return serde_json::from_value::<PodGroup>(group).map(Object::from).map_err(D::Error::custom);
+                }
                 match self {
                     $(Self::$kind => <$type>::deserialize(deserializer).map(Object::from),)+
                 }
@@ -263,10 +268,18 @@ impl Resource {
 
     /// Returns the API path of all objects of the kind, or of those in a namespace.
     pub fn path(&self, namespace: Option<&str>) -> String {
-        let root = if self.group.is_empty() { "api" } else { "apis" };
+        self.path_in(self.version, namespace)
+    }
+
+    /// Returns the API path in another version.
+    pub fn path_in(&self, version: &str, namespace: Option<&str>) -> String {
+        let root = match self.group {
+            "" => format!("/api/{version}"),
+            group => format!("/apis/{group}/{version}"),
+        };
         match namespace.filter(|_| self.scope == Scope::Namespaced) {
-            Some(namespace) => format!("/{root}/{}/namespaces/{namespace}/{}", self.api_version(), self.plural),
-            None => format!("/{root}/{}/{}", self.api_version(), self.plural),
+            Some(namespace) => format!("{root}/namespaces/{namespace}/{}", self.plural),
+            None => format!("{root}/{}", self.plural),
         }
     }
 

@@ -20,6 +20,7 @@ pub mod object_set;
 pub mod owners;
 pub mod permissions;
 pub mod pod;
+mod pod_group;
 pub mod quantity;
 pub mod read;
 pub mod record;
@@ -34,7 +35,7 @@ pub mod workload;
 
 pub use kinds::{Kind, Object, ObjectKey, Reader};
 pub use koordinator::job_of;
-pub use membership::{group_of, member_group};
+pub use membership::{group_of, workload_group};
 pub use meta::NamespacedName;
 pub use object_set::ObjectSet;
 pub use pod::{Container, Pod, PodSpec, PodStatus};

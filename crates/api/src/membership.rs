@@ -1,28 +1,50 @@
 //! The pod group of a pod, in every version of the API.
 
-use serde_json::{Value, json};
-
 use crate::{NamespacedName, Pod};
 
-/// Returns the group that a pod names.
+/// Returns the group of a pod: the PodGroup that it names, or the group of a Workload (Kubernetes 1.35).
 pub fn group_of(pod: &Pod) -> Option<NamespacedName> {
-    let name = pod.spec.as_ref()?.scheduling_group.as_ref()?.pod_group_name.as_ref()?;
-    Some(NamespacedName::new(pod.metadata.namespace.as_deref().unwrap_or_default(), name))
+    let spec = pod.spec.as_ref()?;
+    let of_api = spec.scheduling_group.as_ref().and_then(|group| group.pod_group_name.clone());
+    let of_workload = || {
+        let reference = spec.workload_ref.as_ref()?;
+        Some(workload_group(&reference.name, &reference.pod_group, reference.pod_group_replica_key.as_deref()))
+    };
+    let name = of_api.or_else(of_workload)?;
+    Some(NamespacedName::new(pod.metadata.namespace.as_deref().unwrap_or_default(), &name))
 }
 
-/// Converts `spec.workloadRef` of an earlier API version into `spec.schedulingGroup`.
-pub fn name_group_of(pod: &mut Value) {
-    let text = |field: &str| pod.pointer(&format!("/spec/workloadRef/{field}")).and_then(Value::as_str);
-    if let (Some(workload), Some(group)) = (text("name"), text("podGroup")) {
-        let name = member_group(workload, group, text("podGroupReplicaKey"));
-        pod["spec"]["schedulingGroup"] = json!({ "podGroupName": name });
+/// Returns the name of a Workload's pod group: `WORKLOAD/GROUP`, followed by `/KEY` for a replica. No name of an object contains `/`, so that
+/// neither two such groups nor such a group and a PodGroup have the same name.
+pub fn workload_group(workload: &str, group: &str, replica: Option<&str>) -> String {
+    match replica.filter(|replica| !replica.is_empty()) {
+        Some(replica) => format!("{workload}/{group}/{replica}"),
+        None => format!("{workload}/{group}"),
     }
 }
 
-/// Returns the name of a Workload's pod group: `WORKLOAD-GROUP`, followed by the key of the replica if there are several.
-pub fn member_group(workload: &str, group: &str, replica: Option<&str>) -> String {
-    match replica.filter(|replica| !replica.is_empty()) {
-        Some(replica) => format!("{workload}-{group}-{replica}"),
-        None => format!("{workload}-{group}"),
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn group(spec: Value) -> Option<String> {
+        let pod = json!({"metadata": {"name": "p", "namespace": "team"}, "spec": spec});
+        group_of(&serde_json::from_value(pod).expect("a pod")).map(|name| name.to_string())
+    }
+
+    #[test]
+    fn groups_of_different_workloads_are_different() {
+        let of = |workload: &str, group_name: &str, key: Option<&str>| {
+            group(json!({"workloadRef": {"name": workload, "podGroup": group_name, "podGroupReplicaKey": key}}))
+        };
+        assert_eq!(of("a", "b-c", None).as_deref(), Some("team/a/b-c"));
+        let all =
+            [("a", "b-c", None), ("a-b", "c", None), ("a", "b", Some("c")), ("a", "b", None), ("a", "b", Some("c-d"))];
+        let names = all.map(|(workload, group, key)| of(workload, group, key));
+        assert_eq!(names.iter().collect::<std::collections::BTreeSet<_>>().len(), all.len(), "{names:?}");
+        assert_eq!(group(json!({"schedulingGroup": {"podGroupName": "a-b-c"}})).as_deref(), Some("team/a-b-c"));
+        assert_eq!(group(json!({})), None);
     }
 }

@@ -74,6 +74,19 @@ pub struct PodSpec {
     /// Only the volumes that a scheduler has to consider.
     #[serde(skip_serializing_if = "Volumes::is_empty")]
     pub volumes: Volumes,
+    /// The group of the pod in Kubernetes 1.35; later versions have `schedulingGroup`.
+    pub workload_ref: Option<PodWorkloadReference>,
+}
+
+/// `spec.workloadRef`: a pod group of a Workload. Each field is the API field of that name.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs)]
+pub struct PodWorkloadReference {
+    pub name: String,
+    pub pod_group: String,
+    pub pod_group_replica_key: Option<String>,
 }
 
 /// `spec.nodeName` while a pod is decoded or encoded. At other times the name is in [`Pod::node_name`].
@@ -221,10 +234,12 @@ struct SerializedPod<'p> {
 macro_rules! convert_fields {
     ($type:ident { $($same:ident),+ $(; $each:ident, $some:ident)? }) => {
         impl From<api::$type> for $type {
+            #[allow(clippy::needless_update, reason = "only the spec of a pod has a field of an earlier version of the API")]
             fn from(from: api::$type) -> Self {
                 Self {
                     $($each: each(from.$each), $some: from.$some.map(each),)?
                     $($same: from.$same.into(),)+
+                    ..Self::default()
                 }
             }
         }

@@ -11,12 +11,13 @@ use crate::controlled::PodController;
 use crate::decode::{DecodeError, decode, decode_as_kubectl};
 use crate::fields::unknown_fields;
 use crate::kinds::{Scope, kind_table};
-use crate::membership::name_group_of;
 use crate::object_set::Unreadable;
 use crate::test_file::PreemptionTest;
 use crate::tree::{Counter, ValueSeed};
 use crate::volumes::Volumes;
-use crate::{InputError, Kind, NamespacedName, ObjectKey, ObjectRef, ObjectSet, ProblemCode, Source, Sourced};
+use crate::{
+    InputError, Kind, NamespacedName, ObjectKey, ObjectRef, ObjectSet, ProblemCode, Source, Sourced, pod_group,
+};
 
 /// A longer line is refused before it is parsed, because no object of Kubernetes has one.
 const MAX_LINE_BYTES: usize = 64 << 20;
@@ -401,10 +402,8 @@ fn accept(mut value: Value, source: &Source, read: &mut ReadState<'_>) -> Result
         *objects.skipped.entry(format!("{api_version} {kind}")).or_default() += 1;
         return Ok(());
     };
-    match of_table {
-        Kind::Pod => name_group_of(&mut value),
-        Kind::PodGroup => value["apiVersion"] = "scheduling.k8s.io/v1beta1".into(), // the fields are the same in every version
-        _ => {}
+    if of_table == Kind::PodGroup {
+        pod_group::convert(&mut value);
     }
     store(objects, of_table, &value, source)?;
     // A submitted object is a preemptor or a part of one.

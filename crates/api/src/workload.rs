@@ -1,5 +1,5 @@
-//! The Workload of `scheduling.k8s.io`: its pod groups, their disruption mode, and both priorities. The current API has these fields in the
-//! PodGroup; Reprieve still reads Workloads of the earlier design.
+//! The Workload of `scheduling.k8s.io` as the design and Kubernetes 1.35 (`v1alpha1`) have it: its pod groups, their disruption mode, and both
+//! priorities. From `v1alpha2` on a Workload has only templates, from which controllers copy, so nothing of it is read: a group is a PodGroup.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,6 @@ pub struct WorkloadSpec {
     /// The class of the preemption priority.
     pub preemption_priority_class_name: Option<String>,
     /// The pod groups.
-    #[serde(alias = "podGroupTemplates")]
     pub pod_groups: Vec<WorkloadGroup>,
 }
 
@@ -29,7 +28,6 @@ pub struct WorkloadGroup {
     /// The name within the Workload.
     pub name: String,
     /// The scheduling policy.
-    #[serde(alias = "schedulingPolicy")]
     pub policy: GroupPolicy,
 }
 

@@ -209,7 +209,6 @@ fn read_pod(pod: &Pod, nodes: &[NodeFacts], classes: &Classes) -> Result<Option<
     let labels = pod.metadata.labels.clone().unwrap_or_default();
     let (affinity, anti_affinity) = required_terms(&spec, &labels, &name.namespace);
     let class = spec.priority_class_name.as_deref();
-    let group = spec.scheduling_group.as_ref().and_then(|group| group.pod_group_name.as_ref());
     let requests = amount::requested(pod).map_err(unreadable)?;
     let gated = node.is_none() && spec.scheduling_gates.iter().flatten().next().is_some();
     Ok(Some(PodFacts {
@@ -224,7 +223,7 @@ fn read_pod(pod: &Pod, nodes: &[NodeFacts], classes: &Classes) -> Result<Option<
         terminating: pod.metadata.deletion_timestamp.is_some(),
         preempted: pod.metadata.deletion_timestamp.is_some() && preempted.is_some(),
         resizing: node.is_some() && deferred.is_some(),
-        group: group.map(|group| NamespacedName::new(&name.namespace, group)),
+        group: reprieve_api::group_of(pod),
         gated,
         of_other_scheduler: false,
         affinity,

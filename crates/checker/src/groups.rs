@@ -35,14 +35,8 @@ pub fn read(objects: &ObjectSet, classes: &Classes, max_excess: u32, name: &Name
         return Some(from_workload(classes, max_excess, workload, part));
     };
     let (spec, namespace) = (&pod_group.spec, name.namespace.as_str());
-    let template = spec.workload_ref.as_ref().and_then(|reference| {
-        let workload = workload_named(objects, &NamespacedName::new(&name.namespace, &reference.workload_name))?;
-        Some((workload, workload.spec.pod_groups.iter().find(|part| part.name == reference.template_name)?))
-    });
-    let workload = template.map(|(workload, _)| &workload.spec);
-    let class = spec.priority_class_name.as_deref().or_else(|| workload?.priority_class_name.as_deref());
-    let annotation = pod_group.metadata.annotations.as_ref().and_then(|all| all.get(PREEMPTION_PRIORITY_CLASS));
-    let victim_class = annotation.or_else(|| workload?.preemption_priority_class_name.as_ref());
+    let class = spec.priority_class_name.as_deref();
+    let victim_class = pod_group.metadata.annotations.as_ref().and_then(|all| all.get(PREEMPTION_PRIORITY_CLASS));
     let constraints = spec.scheduling_constraints.as_ref().and_then(|constraints| constraints.topology.as_ref());
     let priority = classes.priority(spec.priority, class);
     Some(Group {
@@ -50,35 +44,19 @@ pub fn read(objects: &ObjectSet, classes: &Classes, max_excess: u32, name: &Name
         priority,
         victim_priority: victim_priority(classes, max_excess, namespace, priority, victim_class),
         preempts: classes.preempts(spec.preemption_policy.as_deref(), class),
-        whole: match &spec.disruption_mode {
-            Some(mode) => mode.all.is_some(),
-            None => template.is_some_and(|(_, part)| is_preempted_whole(part)),
-        },
+        whole: spec.disruption_mode.as_ref().is_some_and(|mode| mode.all.is_some()),
         topology_keys: constraints.into_iter().flatten().map(|constraint| constraint.key.clone()).collect(),
     })
 }
 
-/// The part of a Workload that defines the group: its name is `workload-part` or, for a replica, `workload-part-key`.
+/// docs/rules/kubernetes-groups.md#g21: the part of a Workload that defines the group `workload/part`, or its replica `workload/part/key`.
 fn workload_of<'o>(objects: &'o ObjectSet, name: &NamespacedName) -> Option<(&'o Workload, &'o WorkloadGroup)> {
-    let all = objects.workloads.iter().map(|sourced| &*sourced.object);
-    let parts = all
-        .filter(|workload| NamespacedName::from_meta(&workload.metadata).namespace == name.namespace)
-        .flat_map(|workload| workload.spec.pod_groups.iter().map(move |part| (workload, part)));
-    let prefix = |(workload, part): &(&Workload, &WorkloadGroup)| {
-        format!("{}-{}", workload.metadata.name.as_deref().unwrap_or_default(), part.name)
-    };
-    let fitting = parts.filter(|part| {
-        name.name.strip_prefix(&prefix(part)).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
-    });
-    fitting.max_by_key(|part| prefix(part).len())
-}
-
-fn workload_named<'o>(objects: &'o ObjectSet, name: &NamespacedName) -> Option<&'o Workload> {
-    objects
-        .workloads
-        .iter()
-        .map(|sourced| &*sourced.object)
-        .find(|workload| NamespacedName::from_meta(&workload.metadata) == *name)
+    let mut words = name.name.splitn(3, '/');
+    let (workload, part) = (words.next()?, words.next()?);
+    let named = NamespacedName::new(&name.namespace, workload);
+    let mut all = objects.workloads.iter().map(|sourced| &*sourced.object);
+    let workload = all.find(|workload| NamespacedName::from_meta(&workload.metadata) == named)?;
+    workload.spec.pod_groups.iter().find(|group| group.name == part).map(|part| (workload, part))
 }
 
 fn from_workload(classes: &Classes, max_excess: u32, workload: &Workload, part: &WorkloadGroup) -> Group {

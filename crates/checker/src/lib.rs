@@ -66,7 +66,15 @@ fn run(claim: &Claim<'_>) -> Result<Vec<Finding>, Finding> {
             .pod(&name.to_string())
             .filter(|&pod| cluster.pods[pod].node.is_none() || cluster.pods[pod].resizing)
             .map(|pod| pod::check(&cluster, &claimed, pod, claim.now)),
-        "PodGroup" => group::check(&cluster, &claimed, &name, claim.priority_cut, claim.now),
+        "PodGroup" => {
+            // docs/rules/kubernetes-groups.md#g21: the group of a Workload may be named with dashes.
+            let is_it = |group: &&reprieve_api::NamespacedName| {
+                group.namespace == name.namespace && group.name.replace('/', "-") == name.name
+            };
+            let group =
+                cluster.groups.keys().find(|group| **group == name).or_else(|| cluster.groups.keys().find(is_it));
+            group::check(&cluster, &claimed, group.unwrap_or(&name), claim.priority_cut, claim.now)
+        }
         _ => None,
     };
     findings.ok_or_else(|| Finding::NoPreemptor { kind: claim.preemptor.kind.clone(), name: name.to_string() })

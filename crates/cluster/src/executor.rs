@@ -30,6 +30,7 @@ use crate::event_queue::EventQueue;
 use crate::messages::{Dispatch, Message};
 use crate::metrics::Metrics;
 use crate::reporter::Reporter;
+use crate::served::ServedVersions;
 use crate::trim::ObjectTrimmer;
 use crate::watch::{Listed, Undecodable, WatchScope, list};
 
@@ -45,6 +46,8 @@ const MAX_QUEUED_EVENTS: usize = 10_000;
 /// Sends the requests of one leader session.
 pub struct Executor {
     client: Client,
+    /// The versions that the watches have discovered.
+    pub versions: Arc<ServedVersions>,
     pub reporter: Reporter,
     in_flight: Semaphore,
     /// Events and conditions wait until at least this many requests are free.
@@ -65,6 +68,7 @@ impl Executor {
         Self {
             reporter: Reporter { identity: identity.to_owned(), dry_run },
             client,
+            versions: Arc::default(),
             in_flight: Semaphore::new(max_in_flight),
             free_before_events: max_in_flight.div_ceil(2),
             max_event_budget: (max_in_flight / REQUESTS_PER_EVENT_SLOT).max(1),
@@ -105,8 +109,14 @@ impl Executor {
         let mut result = self.execute(&dispatch, ticket).await;
         if let Dispatch { profile, id: action, action: Action::Relist { kind }, .. } = dispatch {
             let mut take = |objects| results.push(Message::Page { profile, action, objects });
-            let listed =
-                Box::pin(list(&self.client, &WatchScope::all(kind), &mut ObjectTrimmer::default(), &mut take)).await;
+            let listed = Box::pin(list(
+                &self.client,
+                &self.versions,
+                &WatchScope::all(kind),
+                &mut ObjectTrimmer::default(),
+                &mut take,
+            ))
+            .await;
             // The watch of the kind logs and counts the undecodable objects.
             result = Some(listed.map_or(ActionResult::Unknown, |Listed { version, undecodable }| {
                 results.push(Message::Listed { profile, action, kind, version });

@@ -30,6 +30,7 @@ mod readiness;
 mod reporter;
 mod resources;
 pub mod run;
+mod served;
 mod server;
 pub mod snapshot;
 mod trim;

@@ -141,7 +141,8 @@ impl LeaderSession {
             let queues = location.map(|location| {
                 QueueConfiguration::new(watch_client.clone(), location, executor.reporter.clone(), Arc::clone(metrics))
             });
-            tasks.spawn(watch(watch_client.clone(), scope, Arc::clone(&messages), Arc::clone(metrics), queues));
+            let client = (watch_client.clone(), Arc::clone(&executor.versions));
+            tasks.spawn(watch(client, scope, Arc::clone(&messages), Arc::clone(metrics), queues));
         }
         let queue = Arc::clone(&messages);
         tasks.spawn(async move { queue.flush_loop().await });

@@ -29,6 +29,7 @@ use crate::messages::Message;
 use crate::metrics::Metrics;
 use crate::queue_configuration::QueueConfiguration;
 use crate::readiness::{LastContact, Readiness, Source};
+use crate::served::ServedVersions;
 use crate::trim::ObjectTrimmer;
 
 pub use self::list::{Listed, get, is_dispensable, is_unknown_kind, list, list_all, probe};
@@ -44,7 +45,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(10);
 
 /// Lists and watches objects until the task is aborted. `queues` decides which version of the ConfigMap with the queues is in force.
 pub async fn watch(
-    client: Client,
+    (client, versions): (Client, Arc<ServedVersions>),
     scope: WatchScope,
     queue: Arc<EventQueue>,
     metrics: Arc<Metrics>,
@@ -54,11 +55,14 @@ pub async fn watch(
     let undecodable = UndecodableObjects::new(metrics.undecodable(kind));
     let (contact, readiness) = (metrics.last_contact(kind), Arc::clone(&metrics.readiness));
     let trimmer = ObjectTrimmer::default();
-    Watch { client, kind, scope, queue, queues, contact, readiness, trimmer, undecodable, is_blind: false }.run().await;
+    Watch { client, versions, kind, scope, queue, queues, contact, readiness, trimmer, undecodable, is_blind: false }
+        .run()
+        .await;
 }
 
 struct Watch {
     client: Client,
+    versions: Arc<ServedVersions>,
     kind: Kind,
     scope: WatchScope,
     queue: Arc<EventQueue>,
@@ -85,7 +89,9 @@ impl Watch {
         let mut backoff = MIN_BACKOFF;
         loop {
             let mut objects = Vec::new();
-            match list(&self.client, &self.scope, &mut self.trimmer, &mut |page| objects.extend(page)).await {
+            match list(&self.client, &self.versions, &self.scope, &mut self.trimmer, &mut |page| objects.extend(page))
+                .await
+            {
                 Ok(Listed { version, undecodable }) => {
                     backoff = MIN_BACKOFF;
                     self.contact.touch();
@@ -173,8 +179,11 @@ impl Watch {
             field_selector: self.scope.field_selector(),
             ..WatchParams::default()
         };
-        let mut request =
-            self.scope.request().watch(&params, &version.to_string()).map_err(kube::Error::BuildRequest)?;
+        let mut request = self
+            .scope
+            .request(&self.versions)
+            .watch(&params, &version.to_string())
+            .map_err(kube::Error::BuildRequest)?;
         // The decompression layer cannot decode a stream that the API server flushes after each line.
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let stream = match self.client.request_stream(request).await {

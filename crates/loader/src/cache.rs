@@ -20,7 +20,7 @@ use reprieve_engine::workloads::Workload;
 use reprieve_engine::{BudgetId, Policy, QueueId, WorkloadId};
 
 use crate::build::build_for;
-use crate::groups::{read_standalone_group, refused_priority};
+use crate::groups::{read_pod_group, refused_priority};
 use crate::names::{Numbered, QueueNames};
 use crate::preemption_priority::InvalidPreemptionPriority;
 use crate::quarantine::{self, Problem, Quarantined};
@@ -324,7 +324,7 @@ impl SnapshotCache {
 
     fn add_group(&mut self, key: &ObjectKey, object: &PodGroup) {
         let SnapshotBuilder { classes, interners, .. } = &mut self.tables.builder;
-        let named = read_standalone_group(&key.name, object, classes, &mut interners.texts);
+        let named = read_pod_group(&key.name, object, classes, &mut interners.texts);
         self.tables.append_new_texts();
         let Some(named) = named.ok().flatten().filter(|named| named.topology_key.is_none()) else {
             self.stale = true;

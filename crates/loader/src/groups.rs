@@ -1,4 +1,5 @@
-//! Reads PodGroups, and the Workloads of an earlier API version, which define pod groups themselves. See `docs/rules/kubernetes-groups.md`.
+//! Reads PodGroups, and the Workloads of Kubernetes 1.35 and of the design, which define pod groups themselves. A PodGroup inherits nothing
+//! from a Workload: its controller has copied the template. See `docs/rules/kubernetes-groups.md#g21`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,9 +12,9 @@ use crate::quarantine::Quarantine;
 use crate::unsupported::field_of_group;
 use crate::untrusted::Untrusted;
 use crate::{Classes, Interner, by_name};
-use reprieve_api::workload::{PreemptionMode, Workload, WorkloadGroup, WorkloadSpec};
+use reprieve_api::workload::{PreemptionMode, Workload, WorkloadGroup};
 use reprieve_api::{
-    InputError, Kind, NamespacedName, ObjectKey, ObjectRef, ObjectSet, Source, Sourced, group_of, member_group,
+    InputError, Kind, NamespacedName, ObjectKey, ObjectRef, ObjectSet, Source, Sourced, group_of, workload_group,
 };
 
 /// The annotation of a PodGroup that names its preemption priority class: `docs/rules/kubernetes-groups.md#g16`.
@@ -45,7 +46,7 @@ pub(crate) fn groups(
     let mut groups = Groups { good: BTreeMap::new(), broken: BTreeMap::new() };
     for (name, Sourced { object: workload, source }) in &workloads {
         for part in &workload.spec.pod_groups {
-            let part_name = NamespacedName::new(&name.namespace, &member_group(&name.name, &part.name, None));
+            let part_name = NamespacedName::new(&name.namespace, &workload_group(&name.name, &part.name, None));
             for replica in replicas(objects, &part_name) {
                 let read = GroupReader { classes, texts, warnings, kind: Kind::Workload, name, source };
                 let read = read.workload_group(workload, part);
@@ -54,15 +55,8 @@ pub(crate) fn groups(
         }
     }
     for (name, Sourced { object: group, source }) in &pod_groups {
-        let workload = group.spec.workload_ref.as_ref().and_then(|reference| {
-            let workload = workloads.get(&NamespacedName::new(&name.namespace, &reference.workload_name))?;
-            Some((
-                &*workload.object,
-                workload.object.spec.pod_groups.iter().find(|part| part.name == reference.template_name)?,
-            ))
-        });
         let read = GroupReader { classes, texts, warnings, kind: Kind::PodGroup, name, source };
-        let read = read.pod_group(group, workload);
+        let read = read.pod_group(group);
         groups.insert(name.clone(), read, ObjectKey::new(Kind::PodGroup, name.clone()), quarantine);
     }
     groups
@@ -91,8 +85,8 @@ impl Groups {
     }
 }
 
-/// Reads a group that does not depend on a Workload; `None` if it does, or if it causes a warning.
-pub(crate) fn read_standalone_group(
+/// Reads a PodGroup; `None` if it causes a warning.
+pub(crate) fn read_pod_group(
     name: &NamespacedName,
     object: &PodGroup,
     classes: &Classes,
@@ -101,8 +95,8 @@ pub(crate) fn read_standalone_group(
     let mut warnings = Vec::new();
     let source = Source { file: "the cluster".into(), document: 1, item: None };
     let read = GroupReader { classes, texts, warnings: &mut warnings, kind: Kind::PodGroup, name, source: &source };
-    let group = read.pod_group(object, None)?;
-    Ok(Some(group).filter(|_| object.spec.workload_ref.is_none() && warnings.is_empty()))
+    let group = read.pod_group(object)?;
+    Ok(Some(group).filter(|_| warnings.is_empty()))
 }
 
 /// Returns why the preemption priority of a group is refused, if it is.
@@ -116,13 +110,9 @@ fn preemption_class(object: &PodGroup) -> Option<Untrusted<&str>> {
     object.metadata.annotations.as_ref()?.get(PREEMPTION_PRIORITY_CLASS).map(|class| Untrusted::new(class.as_str()))
 }
 
-fn preemption_class_of_workload(spec: &WorkloadSpec) -> Option<Untrusted<&str>> {
-    spec.preemption_priority_class_name.as_deref().map(Untrusted::new)
-}
-
 /// Returns the group itself and each replica of it that a pod names.
 fn replicas(objects: &ObjectSet, part: &NamespacedName) -> BTreeSet<NamespacedName> {
-    let prefix = format!("{}-", part.name);
+    let prefix = format!("{}/", part.name);
     let named = objects.pods.iter().filter_map(|pod| group_of(&pod.object));
     let replicas = named.filter(|group| group.namespace == part.namespace && group.name.starts_with(&prefix));
     replicas.chain(std::iter::once(part.clone())).collect()
@@ -138,31 +128,19 @@ struct GroupReader<'a> {
 }
 
 impl GroupReader<'_> {
-    fn pod_group(
-        mut self,
-        object: &PodGroup,
-        workload: Option<(&Workload, &WorkloadGroup)>,
-    ) -> Result<GroupDraft, InputError> {
+    fn pod_group(mut self, object: &PodGroup) -> Result<GroupDraft, InputError> {
         let spec = &object.spec;
-        let workload_spec = workload.map(|(workload, _)| &workload.spec);
-        let class = spec.priority_class_name.as_deref();
-        let class = class.or_else(|| workload_spec?.priority_class_name.as_deref());
         let gang = spec.scheduling_policy.gang.as_ref();
-        let preemption_class = preemption_class(object).or_else(|| preemption_class_of_workload(workload_spec?));
-        let whole = match &spec.disruption_mode {
-            Some(mode) => mode.all.is_some(),
-            None => workload.is_some_and(|(_, part)| evicts_whole(part)),
-        };
         let constraints = spec.scheduling_constraints.as_ref().and_then(|constraints| constraints.topology.as_ref());
         let unsupported = field_of_group(object);
         let unsupported = unsupported.map(|field| TextId(self.texts.id(&format!("PodGroup {}: {field}", self.name))));
         let group = self.group(GroupFields {
             priority: spec.priority,
-            class,
-            preemption_class,
+            class: spec.priority_class_name.as_deref(),
+            preemption_class: preemption_class(object),
             preemption_policy: spec.preemption_policy.as_deref(),
             min_count: gang.map_or(1, |gang| gang.min_count),
-            evicts_whole: whole,
+            evicts_whole: spec.disruption_mode.as_ref().is_some_and(|mode| mode.all.is_some()),
         })?;
         let topology_key = constraints.and_then(|topology| topology.first()).map(|topology| topology.key.clone());
         Ok(GroupDraft { group: Group { unsupported, ..group }, topology_key })
@@ -172,7 +150,7 @@ impl GroupReader<'_> {
         let group = self.group(GroupFields {
             priority: None,
             class: workload.spec.priority_class_name.as_deref(),
-            preemption_class: preemption_class_of_workload(&workload.spec),
+            preemption_class: workload.spec.preemption_priority_class_name.as_deref().map(Untrusted::new),
             preemption_policy: None,
             min_count: part.policy.gang.as_ref().map_or(1, |gang| gang.min_count),
             evicts_whole: evicts_whole(part),

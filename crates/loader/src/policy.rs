@@ -4,7 +4,7 @@ use reprieve_engine::explanation::Explanation;
 use reprieve_engine::fit::{Preemptor, PreemptorId};
 use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kueue::{FairSharing, Kueue, PlacementMode, Strategy};
-use reprieve_engine::{Decision, Outcome, Policy, Timestamp, decide, decide_and_explain};
+use reprieve_engine::{Decision, GroupId, Outcome, Policy, Timestamp, decide, decide_and_explain};
 use serde_json::Value;
 
 use crate::arguments::{boolean, unknown_argument};
@@ -183,6 +183,16 @@ pub fn problem_of<'l>(reference: &PreemptorRef, policy: &str, loaded: &'l Loaded
     quarantine::of_preemptor(list, &ObjectKey::new(kind, name), gang.as_ref())
 }
 
+/// Finds the only group of a Workload that is called `WORKLOAD-GROUP` or `WORKLOAD-GROUP-KEY`.
+fn group_of_workload(name: &NamespacedName, loaded: &Loaded) -> Option<GroupId> {
+    let is_it = |group: &&NamespacedName| {
+        group.name.contains('/') && group.namespace == name.namespace && group.name.replace('/', "-") == name.name
+    };
+    let mut named = loaded.names.groups.ids.keys().filter(is_it);
+    let first = named.next()?;
+    if named.next().is_some() { None } else { loaded.names.group_id(first) }
+}
+
 /// Finds the preemptor by name. It must be pending and of a kind that the policy decides about.
 pub fn preemptor(reference: &PreemptorRef, policy: &str, loaded: &Loaded) -> Result<PreemptorId, InputError> {
     let name = reference.full_name();
@@ -220,7 +230,7 @@ pub fn preemptor(reference: &PreemptorRef, policy: &str, loaded: &Loaded) -> Res
             }
         }
         "PodGroup" if is("Kubernetes") => {
-            let Some(id) = loaded.names.group_id(&name) else {
+            let Some(id) = loaded.names.group_id(&name).or_else(|| group_of_workload(&name, loaded)) else {
                 return error(format!("there is no PodGroup {name}; add it to the input, or name another"));
             };
             let members = &loaded.snapshot.group(id).members;

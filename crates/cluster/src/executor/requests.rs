@@ -75,7 +75,7 @@ impl Executor {
                 0
             }
             Action::GetObject { key } => {
-                let object = get(&self.client, key.kind, &key.name.namespace, &key.name.name).await?;
+                let object = get(&self.client, &self.versions, key.kind, &key.name.namespace, &key.name.name).await?;
                 return Ok(ActionResult::Read(object));
             }
             // The caller lists the objects; the event loop keeps the timers.
@@ -87,7 +87,7 @@ impl Executor {
     /// Patches a workload or a Job if it still has the version that was decided about. The patch has only the fields that differ.
     async fn patch_workload_or_job(&self, action: &Action) -> Result<ActionResult, kube::Error> {
         let Some((kind, target)) = action.changes() else { return Ok(ActionResult::NotFound) };
-        let before = get(&self.client, kind, &target.name.namespace, &target.name.name).await?;
+        let before = get(&self.client, &self.versions, kind, &target.name.namespace, &target.name.name).await?;
         if before.uid() != target.uid {
             return Ok(ActionResult::NotFound);
         }
@@ -101,7 +101,7 @@ impl Executor {
             return Ok(ActionResult::Ok { version: target.version });
         };
         patch["metadata"] = json!({"uid": target.uid, "resourceVersion": target.version.to_string()});
-        let path = Request::new(kind.resource().path(Some(&target.name.namespace)));
+        let path = Request::new(self.versions.path(kind, Some(&target.name.namespace)));
         let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
         self.patch(match kind {
             Kind::KueueWorkload => path.patch_subresource("status", &target.name.name, &params, &patch),
@@ -116,7 +116,7 @@ impl Executor {
             return Ok(ActionResult::NotFound);
         };
         patch["metadata"]["uid"] = json!(target.uid);
-        let path = Request::new(kind.resource().path(Some(&target.name.namespace)));
+        let path = Request::new(self.versions.path(kind, Some(&target.name.namespace)));
         let (params, patch) = (PatchParams::default(), Patch::Strategic(patch));
         self.patch(path.patch_subresource("status", &target.name.name, &params, &patch)).await
     }

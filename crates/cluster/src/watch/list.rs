@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use super::WatchScope;
 use super::undecodable::{Identity, Undecodable};
 use crate::error::{Error, has_code};
+use crate::served::ServedVersions;
 use crate::trim::ObjectTrimmer;
 
 const PAGE_SIZE: u32 = 500;
@@ -20,8 +21,14 @@ const PAGE_SIZE: u32 = 500;
 const MAX_WARNINGS: usize = 10;
 
 /// Reads one object.
-pub async fn get(client: &Client, kind: Kind, namespace: &str, name: &str) -> Result<Object, kube::Error> {
-    let request = Request::new(kind.resource().path(Some(namespace)));
+pub async fn get(
+    client: &Client,
+    versions: &ServedVersions,
+    kind: Kind,
+    namespace: &str,
+    name: &str,
+) -> Result<Object, kube::Error> {
+    let request = Request::new(versions.path(kind, Some(namespace)));
     let request = request.get(name, &Default::default()).map_err(kube::Error::BuildRequest)?;
     let object = Object::from_json(kind, &client.request_text(request).await?).map_err(kube::Error::SerdeError)?;
     Ok(ObjectTrimmer::default().trim(object))
@@ -58,14 +65,16 @@ pub struct Listed {
     pub undecodable: Vec<Undecodable>,
 }
 
-/// Lists the objects of a kind, and passes each page to `take`.
+/// Lists the objects of a kind in the newest version that the API server serves, and passes each page to `take`.
 pub async fn list(
     client: &Client,
+    versions: &ServedVersions,
     scope: &WatchScope,
     trimmer: &mut ObjectTrimmer,
     take: &mut (dyn FnMut(Vec<Object>) + Send),
 ) -> Result<Listed, kube::Error> {
-    let path = scope.request();
+    versions.discover(client, scope.kind).await;
+    let path = scope.request(versions);
     let mut undecodable = Vec::new();
     let mut params =
         ListParams { limit: Some(PAGE_SIZE), field_selector: scope.field_selector(), ..ListParams::default() };
@@ -105,7 +114,7 @@ pub async fn list_all(
 ) -> Result<(Vec<Object>, Vec<Unreadable>, Vec<String>), Error> {
     let lists = scopes.iter().map(|scope| async move {
         let (kind, mut objects) = (scope.kind, Vec::new());
-        match list(client, scope, &mut ObjectTrimmer::default(), &mut |page| objects.extend(page)).await {
+        match list(client, &ServedVersions::default(), scope, &mut ObjectTrimmer::default(), &mut |page| objects.extend(page)).await {
             Ok(listed) => {
                 let (named, nameless): (Vec<_>, Vec<_>) =
                     listed.undecodable.into_iter().partition(Undecodable::has_name);
@@ -152,7 +161,9 @@ fn warnings(kind: Kind, undecodable: &[Undecodable]) -> Vec<String> {
 /// Checks that the objects can be listed.
 pub async fn probe(client: &Client, scope: &WatchScope) -> Result<(), kube::Error> {
     let params = ListParams { limit: Some(1), field_selector: scope.field_selector(), ..ListParams::default() };
-    let request = scope.request().list(&params).map_err(kube::Error::BuildRequest)?;
+    let versions = ServedVersions::default();
+    versions.discover(client, scope.kind).await;
+    let request = scope.request(&versions).list(&params).map_err(kube::Error::BuildRequest)?;
     client.request_text(request).await.map(|_| ())
 }
 

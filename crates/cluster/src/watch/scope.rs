@@ -3,6 +3,8 @@
 use kube::core::Request;
 use reprieve_api::{Kind, NamespacedName};
 
+use crate::served::ServedVersions;
+
 /// The objects of a kind that are read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WatchScope {
@@ -41,8 +43,8 @@ impl WatchScope {
     }
 
     /// The requests for these objects.
-    pub fn request(&self) -> Request {
-        Request::new(self.kind.resource().path(self.namespace.as_deref()))
+    pub fn request(&self, versions: &ServedVersions) -> Request {
+        Request::new(versions.path(self.kind, self.namespace.as_deref()))
     }
 
     /// The field selector of these requests. RBAC permits such a list to those who may read the object of that name.

@@ -27,6 +27,7 @@ impl SnapshotCache {
             }
         }
         let old = self.pods.insert(name.clone(), Arc::clone(&object));
+        self.stale |= self.names_new_replica(&object);
         if self.stale {
             return;
         }
@@ -36,6 +37,17 @@ impl SnapshotCache {
             Some(pod.shape)
         });
         self.add_pod_to_tables(&name, &object, known);
+    }
+
+    /// Whether a pod is the first of a replica of a Workload's pod group (Kubernetes 1.35). The Workload does not name its replicas.
+    fn names_new_replica(&self, pod: &ApiPod) -> bool {
+        let reference = pod.spec.as_ref().and_then(|spec| spec.workload_ref.as_ref());
+        let is_known = || group_of(pod).is_some_and(|group| self.tables.builder.groups.contains_key(&group));
+        reference.is_some_and(|reference| {
+            let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+            let workload = NamespacedName::new(namespace, &reference.name);
+            self.objects.contains_key(&ObjectKey::new(Kind::Workload, workload)) && !is_known()
+        })
     }
 
     /// Whether a change of a pod can change how other pods are read: `new` is `None` if the pod is removed.
