@@ -8,6 +8,7 @@ mod harness;
 mod obstacles;
 mod planned;
 mod problems;
+mod quotas;
 mod status;
 mod tenant_names;
 

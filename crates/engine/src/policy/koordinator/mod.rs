@@ -77,6 +77,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
     ) -> Self {
         let mut search = Self { what_if, policy, preemptor, pod, now, non_preemptible: NonPreemptibleUse::default() };
         search.non_preemptible = search.non_preemptible_use();
+        search.charge_nominated();
         search
     }
 

@@ -7,7 +7,7 @@ use crate::fit::{Shortage, shortages_below_limit};
 use crate::ids::{PodId, QueueId, ResourceId};
 use crate::laws::Law;
 use crate::queues::UNDEFINED;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Pod, Snapshot};
 
 /// Which limits a check covers.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -126,12 +126,29 @@ impl Search<'_, '_, '_> {
         for pod in (0..snapshot.n_pods()).map(PodId::new).filter(counts).map(|id| snapshot.pod(id)) {
             for (index, request) in snapshot.requests(pod.shape).iter().enumerate() {
                 total.request[index] += request;
-                if pod.node.is_some() {
+                if pod.node.is_some() || self.holds_quota(pod) {
                     total.used[index] += request;
                 }
             }
         }
         total
+    }
+
+    /// docs/rules/koordinator.md#q3: adds the nominated pods of other jobs to the use of their quotas.
+    pub(super) fn charge_nominated(&mut self) {
+        let snapshot = self.snapshot();
+        let nominated = snapshot.node_ids().flat_map(|node| snapshot.nominees(node)).map(|&id| snapshot.pod(id));
+        let nominated = nominated.filter(|pod| self.holds_quota(pod));
+        let charges: Vec<_> = nominated.filter_map(|pod| Some((pod.queue?, pod.shape))).collect();
+        for (queue, shape) in charges {
+            self.what_if.charge(queue, shape);
+        }
+    }
+
+    /// docs/rules/koordinator.md#q3: whether a pending pod of another job counts as used in its quota.
+    fn holds_quota(&self, pod: &Pod) -> bool {
+        let is_own = pod.rank == self.snapshot().pod(self.pod).rank || pod.job.is_some() && pod.job == self.job();
+        pod.node.is_none() && pod.nominated.is_some() && pod.terminating.is_none() && !is_own
     }
 }
 
