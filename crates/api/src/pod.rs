@@ -199,6 +199,18 @@ impl Pod {
         matches!(phase, Some("Succeeded" | "Failed"))
     }
 
+    /// docs/rules/koordinator.md#q12: whether another operator was asked to delete the pod: it has the label and the condition of a preempted
+    /// pod. Its owner can write the label; so a pod that Reprieve has marked counts only if the record says that Reprieve wrote the label.
+    pub fn is_soft_evicted(&self) -> bool {
+        let has_label = self.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(SOFT_EVICTION));
+        let conditions = || self.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        let find = |type_: &str| conditions().find(|condition| condition.type_ == type_ && condition.status == "True");
+        let has_reason = |condition: &PodCondition, reason: &str| condition.reason.as_deref() == Some(reason);
+        has_label
+            && find("DisruptionTarget").is_some_and(|condition| has_reason(condition, "PreemptionByScheduler"))
+            && find(VICTIM).is_none_or(|record| has_reason(record, SOFT_EVICTED))
+    }
+
     /// Returns the spec for changes.
     pub fn spec_mut(&mut self) -> &mut PodSpec {
         Arc::make_mut(self.spec.get_or_insert_default())

@@ -129,7 +129,7 @@ pub struct Pod {
     pub obstacle: Option<Obstacle>,
     /// The preemptor for which the pod is marked as a victim. No decision reads this field.
     pub marked_for: Option<TextId>,
-    /// Whether another operator was asked to evict the pod. No decision reads this field.
+    /// Whether another operator was asked to delete the pod, which only policy Koordinator reads.
     pub soft_evicted: bool,
 }
 

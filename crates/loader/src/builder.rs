@@ -27,7 +27,7 @@ use crate::{Amounts, Classes, Interner, QueueSpec, by_name, nth_rank, requests, 
 use reprieve_api::koordinator::label;
 use reprieve_api::kueue::POD_SET;
 use reprieve_api::object_set::Unreadable;
-use reprieve_api::pod::{SOFT_EVICTED, SOFT_EVICTION, VICTIM};
+use reprieve_api::pod::VICTIM;
 use reprieve_api::{
     InputError, Kind, NamespacedName, ObjectKey, ObjectSet, Pod as ApiPod, PodSpec, PodStatus, ProblemCode, group_of,
     job_of,
@@ -418,8 +418,7 @@ impl SnapshotBuilder {
             can_preempt: can_preempt(object),
             obstacle,
             marked_for,
-            soft_evicted: mark.is_some_and(|mark| mark.reason.as_deref() == Some(SOFT_EVICTED))
-                && label(object, SOFT_EVICTION).is_some(),
+            soft_evicted: object.is_soft_evicted(),
             ..Pod::default()
         }
     }

@@ -54,7 +54,7 @@ impl ReportBuilder<'_> {
         match law {
             Law::PreemptionInProgress { terminating: leaving, until, .. } => {
                 let waits_for = leaving.iter().map(|&pod| self.pod(pod)).collect();
-                LawReport { waits_for, until: Some(reasons::format_time(*until)), ..report }
+                LawReport { waits_for, until: until.map(reasons::format_time), ..report }
             }
             Law::PreemptionDelay { until } => LawReport { until: Some(reasons::format_time(*until)), ..report },
             Law::SchedulingGates { gates, .. } => LawReport { gates: gates.iter().map(named).collect(), ..report },

@@ -3,7 +3,7 @@
 //! preempts no others.
 
 use crate::fit::Preemptor;
-use crate::ids::{NodeId, PodId};
+use crate::ids::{NodeId, PodId, Timestamp};
 use crate::laws::Law;
 use crate::snapshot::Snapshot;
 
@@ -19,13 +19,14 @@ pub(crate) fn refuses(snapshot: &Snapshot, preemptor: &Preemptor, nodes: Vec<Nod
     law(snapshot, terminating)
 }
 
-/// The law for these terminating pods; `None` without any.
+/// The law for these pods that terminate or that another operator deletes; `None` without any.
 pub(crate) fn law(snapshot: &Snapshot, terminating: Vec<PodId>) -> Option<Law> {
-    let until = terminating
-        .iter()
-        .filter_map(|&pod| snapshot.pod(pod).terminating)
-        .map(|terminating| terminating.deadline)
-        .max()?;
+    if terminating.is_empty() {
+        return None;
+    }
+    let deadline = |&pod: &PodId| snapshot.pod(pod).terminating.map(|terminating| terminating.deadline);
+    let deadlines: Option<Vec<Timestamp>> = terminating.iter().map(deadline).collect();
+    let until = deadlines.and_then(|deadlines| deadlines.into_iter().max());
     let mut nodes: Vec<NodeId> = terminating.iter().filter_map(|&pod| snapshot.bound_node(pod)).collect();
     nodes.sort_unstable();
     nodes.dedup();

@@ -270,8 +270,8 @@ pub enum Law {
         terminating: Vec<PodId>,
         /// The nodes of those victims.
         nodes: Vec<NodeId>,
-        /// The end of the last victim's grace period.
-        until: Timestamp,
+        /// The end of the last victim's grace period; `None` if another operator deletes a victim.
+        until: Option<Timestamp>,
     },
 }
 

@@ -68,14 +68,17 @@ pub fn queue_refused(pod: &NamespacedName, queue: &str, cause: QueueRefusal) -> 
     reason_text("QueueRefused", text)
 }
 
-pub fn in_progress(terminating: &[PodId], nodes: &[NodeId], until: Timestamp, names: &Names) -> ReasonText {
+pub fn in_progress(terminating: &[PodId], nodes: &[NodeId], until: Option<Timestamp>, names: &Names) -> ReasonText {
     let nodes: Vec<&str> = nodes.iter().map(|&node| names.node(node)).collect();
     let victims = match terminating {
         [pod] => format!("victim {} is", names.pod(*pod)),
         pods => format!("{} victims are", pods.len()),
     };
-    let until = format_time(until);
-    let text = format!("{victims} still terminating on {} (until {until} at the latest)", nodes.join(", "));
+    let end = until.map_or_else(
+        || "until another operator deletes what is labelled for it".to_owned(),
+        |until| format!("until {} at the latest", format_time(until)),
+    );
+    let text = format!("{victims} still terminating on {} ({end})", nodes.join(", "));
     reason_text("PreemptionInProgress", text)
 }
 

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::PodCondition;
 use reprieve_api::{Pod, PodStatus};
 use reprieve_report::unit_ref::UnitRef;
 
-use crate::action::{SOFT_EVICTED, SOFT_EVICTION, VICTIM};
+use crate::action::VICTIM;
 
 /// The type of the condition that shows whether a pod is bound.
 pub(crate) const SCHEDULED: &str = "PodScheduled";
@@ -25,10 +25,7 @@ pub(crate) fn needs_place(pod: &Pod) -> bool {
 /// Whether the pod is terminating, or another operator was asked to evict it. The label without the condition is not the scheduler's; if its
 /// owner removed the label, the other operator must be asked again.
 pub(crate) fn is_evicted(pod: &Pod) -> bool {
-    let labels = pod.metadata.labels.as_ref();
-    let is_asked = || labels.is_some_and(|labels| labels.contains_key(SOFT_EVICTION));
-    let is_soft = |mark: &PodCondition| mark.reason.as_deref() == Some(SOFT_EVICTED);
-    pod.metadata.deletion_timestamp.is_some() || victim_condition(pod).is_some_and(is_soft) && is_asked()
+    pod.metadata.deletion_timestamp.is_some() || pod.is_soft_evicted()
 }
 
 /// The unit that the pod is marked as a victim of.

@@ -224,6 +224,12 @@ fn leaving(pod: Object) -> Object {
     let Object::Pod(pod) = pod else { panic!("it is a pod") };
     let mut pod = Pod::clone(&pod);
     pod.metadata.deletion_timestamp = pod.metadata.creation_timestamp.clone();
+    preempted(Object::from(pod))
+}
+
+fn preempted(pod: Object) -> Object {
+    let Object::Pod(pod) = pod else { panic!("it is a pod") };
+    let mut pod = Pod::clone(&pod);
     let condition = json!({"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"});
     let condition = serde_json::from_value(condition).expect("a condition");
     pod.status.get_or_insert_default().conditions.get_or_insert_default().push(condition);
@@ -275,7 +281,7 @@ fn a_plan_shows_the_actions_of_the_scheduler() {
     let first = contested(20, vec![leaving(pod("leaving", 0, 1, Some("node"))), pod("high", 10, 1, None)]);
     let later = contested(5, vec![pod("top", 30, 1, Some("node")), pod("high", 10, 2, None)]);
     let soft_evicted = |pod: Object| {
-        let mut pod = marked_for("Pod default/high", SOFT_EVICTED, pod);
+        let mut pod = preempted(marked_for("Pod default/high", SOFT_EVICTED, pod));
         pod.metadata_mut().labels = Some([(SOFT_EVICTION.to_owned(), "x".to_owned())].into());
         pod
     };

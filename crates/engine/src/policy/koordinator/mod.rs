@@ -156,13 +156,18 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         }
         let snapshot = self.snapshot();
         let nodes: BTreeSet<_> = self.preemptor.members.iter().filter_map(|&pod| snapshot.pod(pod).nominated).collect();
+        if nodes.is_empty() {
+            return None;
+        }
+        let is_victim = |pod: PodId| snapshot.pod(pod).priority < self.preemptor.priority && self.is_preemptible(pod);
         let blocks = |pod: PodId| {
-            let terminating = snapshot.pod(pod).terminating.is_some_and(|terminating| terminating.by_preemption);
-            terminating && snapshot.pod(pod).priority < self.preemptor.priority && self.is_preemptible(pod)
+            let pod = snapshot.pod(pod);
+            pod.soft_evicted || pod.terminating.is_some_and(|terminating| terminating.by_preemption)
         };
-        let terminating =
-            nodes.into_iter().flat_map(|node| snapshot.pods_on(node)).filter(|&pod| blocks(pod)).collect();
-        in_progress::law(snapshot, terminating)
+        let on_nodes = nodes.into_iter().flat_map(|node| snapshot.pods_on(node)).filter(|&pod| blocks(pod));
+        let leaving: BTreeSet<PodId> =
+            on_nodes.chain(self.soft_evicted_of_quotas()).filter(|&pod| is_victim(pod)).collect();
+        in_progress::law(snapshot, leaving.into_iter().collect())
     }
 
     fn filter_failure(&mut self, pod: PodId, node: NodeId) -> Option<FilterFailure> {

@@ -117,6 +117,15 @@ impl Search<'_, '_, '_> {
         over_limit
     }
 
+    /// The bound pods that another operator was asked to delete, and that use a quota whose max has no room for the job.
+    pub(super) fn soft_evicted_of_quotas(&self) -> impl Iterator<Item = PodId> {
+        let (snapshot, over_limit) = (self.snapshot(), self.queues_over_limit(&self.preemptor.members));
+        (0..snapshot.n_pods()).map(PodId::new).filter(move |&id| {
+            let pod = snapshot.pod(id);
+            pod.soft_evicted && pod.node.is_some() && pod.queue.is_some_and(|queue| over_limit[queue.index()])
+        })
+    }
+
     pub(super) fn non_preemptible_use(&self) -> NonPreemptibleUse {
         let snapshot = self.snapshot();
         let zeros = vec![0; snapshot.resource_ids().len()];
