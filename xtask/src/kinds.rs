@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
-use reprieve_api::kinds::{Kind, Reader};
+use reprieve_api::kinds::{Kind, Need, Reader};
 use reprieve_api::permissions::{CHANGES, COPY_OF_QUEUES, EVENTS, LEASE, Objects, Permission, READ_VERBS};
 
 use crate::tasks::root;
@@ -19,16 +19,18 @@ struct Block {
     text: fn() -> String,
 }
 
-const READERS: [(Reader, &str); 6] = [
-    (Reader::All, "every"),
-    (Reader::AllButKueue, "every but Kueue"),
-    (Reader::Kubernetes, "Kubernetes"),
-    (Reader::YuniKorn, "YuniKorn"),
-    (Reader::Koordinator, "Koordinator"),
-    (Reader::Kueue, "Kueue"),
-];
+/// The policies of a reader, as in a table.
+fn policies_of(reader: Reader) -> &'static str {
+    match reader {
+        Reader::All => "every",
+        Reader::AllButKueue => "every but Kueue",
+        Reader::Kubernetes | Reader::YuniKorn | Reader::Koordinator | Reader::Kueue => {
+            reader.policy().unwrap_or_default()
+        }
+    }
+}
 
-const BLOCKS: [Block; 6] = [
+const BLOCKS: [Block; 8] = [
     Block {
         file: "deploy/chart/reprieve/templates/role-run.yaml",
         begin: "  # Kinds that are read, from crates/api/src/kinds.rs by `cargo xtask fix`.\n",
@@ -60,6 +62,21 @@ const BLOCKS: [Block; 6] = [
         text: || conditional_rules(COPY_OF_QUEUES.iter(), Condition::Policies),
     },
     Block { file: "docs/run.md", begin: "<!-- kinds -->\n", end: "<!-- end of kinds -->\n", text: kinds_by_policy },
+    Block {
+        file: "docs/getting-started.md",
+        begin: "<!-- export, from crates/api/src/kinds.rs by `cargo xtask fix` -->\n",
+        end: "<!-- end of export -->\n",
+        text: export_commands,
+    },
+    Block {
+        file: "deploy/chart/reprieve/values.schema.json",
+        begin: "\"policy\": {\"enum\": [",
+        end: "]}",
+        text: || {
+            let policies = Reader::ALL.iter().filter_map(|reader| reader.policy());
+            policies.map(|policy| format!("{policy:?}")).collect::<Vec<_>>().join(", ")
+        },
+    },
 ];
 
 /// The files with a part that is not current.
@@ -121,9 +138,8 @@ impl Condition {
             Self::Policies => "$policies",
             Self::Argument => ".",
         };
-        let is_one = |policy: &&(Reader, &str)| !matches!(policy.0, Reader::All | Reader::AllButKueue);
-        let has = READERS.iter().filter(is_one).filter(|(policy, _)| reader.includes(*policy));
-        let has: Vec<String> = has.map(|(_, policy)| format!("(has \"{policy}\" {policies})")).collect();
+        let has = Reader::ALL.iter().filter(|policy| reader.includes(**policy)).filter_map(|policy| policy.policy());
+        let has: Vec<String> = has.map(|policy| format!("(has \"{policy}\" {policies})")).collect();
         match has.as_slice() {
             [one] => format!("  {{{{- if {} }}}}\n{rules}  {{{{- end }}}}\n", one.trim_matches(['(', ')'])),
             several if reader != Reader::All => {
@@ -137,7 +153,7 @@ impl Condition {
 /// The rules to read all kinds, one for each policy and API group, without the ConfigMap with the queues, which has a role of its own.
 fn read_rules(verbs: &str, condition: Condition) -> String {
     let mut text = String::new();
-    for (reader, policy) in READERS {
+    for &reader in Reader::ALL {
         let mut groups: BTreeMap<(&str, Objects), Vec<&str>> = BTreeMap::new();
         let kinds = Kind::ALL.iter().filter(|kind| **kind != Kind::ConfigMap);
         for permission in kinds.map(|kind| Permission::to_read(*kind)).filter(|read| read.reader == reader) {
@@ -146,11 +162,7 @@ fn read_rules(verbs: &str, condition: Condition) -> String {
         if groups.is_empty() {
             continue;
         }
-        let policy = match reader {
-            Reader::All => "every policy",
-            Reader::AllButKueue => "every policy but Kueue",
-            _ => policy,
-        };
+        let policy = policies_of(reader).replace("every", "every policy");
         let mut rules = format!("  # Read under {policy}:\n");
         for ((group, objects), resources) in groups {
             rules += &rule(group, &resources.join(", "), objects, verbs);
@@ -189,15 +201,51 @@ fn rule(group: &str, resources: &str, objects: Objects, verbs: &str) -> String {
 /// A table with a row for each policy.
 fn kinds_by_policy() -> String {
     let mut text = "| policy | kinds |\n| --- | --- |\n".to_owned();
-    for (reader, policy) in READERS {
+    for &reader in Reader::ALL {
         let kinds = Kind::ALL.iter().map(|kind| kind.resource()).filter(|resource| resource.reader == reader);
         let names: Vec<String> =
             kinds.map(|resource| format!("{} (`{}`)", resource.kind, resource.api_version())).collect();
         if !names.is_empty() {
-            let _ = writeln!(text, "| {policy} | {} |", names.join(", "));
+            let _ = writeln!(text, "| {} | {} |", policies_of(reader), names.join(", "));
         }
     }
     text
+}
+
+/// The commands that export the objects that a decision reads, by policy.
+fn export_commands() -> String {
+    let mut text = "```sh\n".to_owned();
+    for &reader in Reader::ALL {
+        let resources = Kind::STORED.iter().filter(|kind| **kind != Kind::ConfigMap).map(|kind| kind.resource());
+        let read: Vec<_> = resources.filter(|resource| resource.reader == reader).collect();
+        if read.is_empty() {
+            continue;
+        }
+        let optional =
+            if read.iter().all(|resource| resource.need == Need::Optional) { ", if the cluster has them" } else { "" };
+        let policies = reader
+            .policy()
+            .map_or_else(|| policies_of(reader).replace("every", "every policy"), |policy| format!("policy {policy}"));
+        let _ = writeln!(text, "# {policies}{optional}");
+        // Names of the core group and of groups with one meaning need no group.
+        let is_unique = |plural: &str| Kind::ALL.iter().filter(|kind| kind.resource().plural == plural).count() == 1;
+        let names = read.iter().map(|resource| match resource.plural {
+            plural if is_unique(plural) => plural.to_owned(),
+            plural => format!("{plural}.{}", resource.group),
+        });
+        let file = match reader {
+            Reader::All => "cluster.yaml".to_owned(),
+            Reader::AllButKueue => "groups.yaml".to_owned(),
+            Reader::Kubernetes | Reader::YuniKorn | Reader::Koordinator | Reader::Kueue => {
+                format!("{}.yaml", policies_of(reader).to_lowercase())
+            }
+        };
+        let _ = writeln!(text, "kubectl get {} -A -o yaml > {file}", names.collect::<Vec<_>>().join(","));
+        if Kind::ConfigMap.resource().reader == reader {
+            text += "kubectl get configmap yunikorn-configs -n yunikorn -o yaml > queues.yaml\n";
+        }
+    }
+    text + "\nreprieve plan -f cluster.yaml groups.yaml --for pod/urgent\n```\n"
 }
 
 #[cfg(test)]
@@ -228,6 +276,19 @@ mod tests {
         let permissions = kinds.map(|kind| Permission::to_read(*kind)).chain(CHANGES.iter().copied());
         for permission in permissions {
             assert!(has_rule(permission), "{permission:?}");
+        }
+    }
+
+    #[test]
+    fn every_kind_of_files_is_exported_and_documented() {
+        let (exported, documented) = (export_commands(), kinds_by_policy());
+        for resource in Kind::STORED.iter().map(|kind| kind.resource()) {
+            let singular = resource.plural.trim_end_matches('s');
+            assert!(
+                exported.contains(resource.plural) || exported.contains(&format!("get {singular} ")),
+                "{resource:?}"
+            );
+            assert!(documented.contains(&format!("{} (`{}`)", resource.kind, resource.api_version())), "{resource:?}");
         }
     }
 

@@ -4,64 +4,63 @@
 use std::fmt;
 use std::sync::Arc;
 
-use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, LimitRange, Namespace, Node, ObjectReference};
-use k8s_openapi::api::node::v1::RuntimeClass;
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::api::scheduling::v1::PriorityClass;
-use k8s_openapi::api::scheduling::v1beta1::PodGroup;
+use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::{DeserializeSeed, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::koordinator::{ElasticQuota, KoordinatorPodGroup};
-use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor, WorkloadPriorityClass};
-use crate::owners::DaemonSet;
-use crate::workload::Workload;
-use crate::{NamespacedName, Pod, pod_group};
+use crate::{NamespacedName, pod_group};
 
 /// Passes the table to a macro. `stored` kinds are part of [`crate::object_set::ObjectSet`]; only a scheduler reads `watched` kinds.
 ///
-/// Each row: the kind, its type, its list in `ObjectSet`, then the name, group, version, plural and scope of its API resource, the policy
-/// that reads it, and whether a cluster may lack it.
+/// Each row: the kind, the path of its type, its list in `ObjectSet`, then the name, group, version, plural and scope of its API resource,
+/// the policy that reads it, and whether a cluster may lack it.
 macro_rules! kind_table {
     ($then:ident) => {
         $then! {
             stored {
-                Node(Node) nodes: "Node" "" "v1" "nodes" Cluster All Required;
-                Namespace(Namespace) namespaces: "Namespace" "" "v1" "namespaces" Cluster All Required;
-                PriorityClass(PriorityClass) priority_classes:
+                Node(k8s_openapi::api::core::v1::Node) nodes:
+                    "Node" "" "v1" "nodes" Cluster All Required;
+                Namespace(k8s_openapi::api::core::v1::Namespace) namespaces:
+                    "Namespace" "" "v1" "namespaces" Cluster All Required;
+                PriorityClass(k8s_openapi::api::scheduling::v1::PriorityClass) priority_classes:
                     "PriorityClass" "scheduling.k8s.io" "v1" "priorityclasses" Cluster All Required;
-                LimitRange(LimitRange) limit_ranges: "LimitRange" "" "v1" "limitranges" Namespaced Kueue Completes;
-                RuntimeClass(RuntimeClass) runtime_classes:
+                LimitRange(k8s_openapi::api::core::v1::LimitRange) limit_ranges:
+                    "LimitRange" "" "v1" "limitranges" Namespaced Kueue Completes;
+                RuntimeClass(k8s_openapi::api::node::v1::RuntimeClass) runtime_classes:
                     "RuntimeClass" "node.k8s.io" "v1" "runtimeclasses" Cluster Kueue Completes;
-                PodDisruptionBudget(PodDisruptionBudget) budgets:
+                PodDisruptionBudget(k8s_openapi::api::policy::v1::PodDisruptionBudget) budgets:
                     "PodDisruptionBudget" "policy" "v1" "poddisruptionbudgets" Namespaced All Required;
-                ConfigMap(ConfigMap) config_maps: "ConfigMap" "" "v1" "configmaps" Namespaced YuniKorn Required;
-                ElasticQuota(ElasticQuota) elastic_quotas:
+                ConfigMap(k8s_openapi::api::core::v1::ConfigMap) config_maps:
+                    "ConfigMap" "" "v1" "configmaps" Namespaced YuniKorn Required;
+                ElasticQuota(crate::koordinator::ElasticQuota) elastic_quotas:
                     "ElasticQuota" "scheduling.sigs.k8s.io" "v1alpha1" "elasticquotas" Namespaced Koordinator Required;
-                KoordinatorPodGroup(KoordinatorPodGroup) koordinator_pod_groups:
+                KoordinatorPodGroup(crate::koordinator::KoordinatorPodGroup) koordinator_pod_groups:
                     "PodGroup" "scheduling.sigs.k8s.io" "v1alpha1" "podgroups" Namespaced Koordinator Required;
-                ResourceFlavor(ResourceFlavor) resource_flavors:
+                ResourceFlavor(crate::kueue::ResourceFlavor) resource_flavors:
                     "ResourceFlavor" "kueue.x-k8s.io" "v1beta2" "resourceflavors" Cluster Kueue Required;
-                Cohort(Cohort) cohorts: "Cohort" "kueue.x-k8s.io" "v1beta2" "cohorts" Cluster Kueue Required;
-                ClusterQueue(ClusterQueue) cluster_queues:
+                Cohort(crate::kueue::Cohort) cohorts:
+                    "Cohort" "kueue.x-k8s.io" "v1beta2" "cohorts" Cluster Kueue Required;
+                ClusterQueue(crate::kueue::ClusterQueue) cluster_queues:
                     "ClusterQueue" "kueue.x-k8s.io" "v1beta2" "clusterqueues" Cluster Kueue Required;
-                LocalQueue(LocalQueue) local_queues:
+                LocalQueue(crate::kueue::LocalQueue) local_queues:
                     "LocalQueue" "kueue.x-k8s.io" "v1beta2" "localqueues" Namespaced Kueue Required;
-                WorkloadPriorityClass(WorkloadPriorityClass) workload_classes:
+                WorkloadPriorityClass(crate::kueue::WorkloadPriorityClass) workload_classes:
                     "WorkloadPriorityClass" "kueue.x-k8s.io" "v1beta2" "workloadpriorityclasses" Cluster Kueue Required;
-                KueueWorkload(KueueWorkload) kueue_workloads:
+                KueueWorkload(crate::kueue::KueueWorkload) kueue_workloads:
                     "Workload" "kueue.x-k8s.io" "v1beta2" "workloads" Namespaced Kueue Required;
-                Workload(Workload) workloads:
+                Workload(crate::workload::Workload) workloads:
                     "Workload" "scheduling.k8s.io" "v1beta1" "workloads" Namespaced AllButKueue Optional;
-                PodGroup(PodGroup) pod_groups:
+                PodGroup(k8s_openapi::api::scheduling::v1beta1::PodGroup) pod_groups:
                     "PodGroup" "scheduling.k8s.io" "v1beta1" "podgroups" Namespaced AllButKueue Optional;
-                DaemonSet(DaemonSet) daemon_sets: "DaemonSet" "apps" "v1" "daemonsets" Namespaced YuniKorn Required;
-                Pod(Pod) pods: "Pod" "" "v1" "pods" Namespaced All Required;
+                DaemonSet(crate::owners::DaemonSet) daemon_sets:
+                    "DaemonSet" "apps" "v1" "daemonsets" Namespaced YuniKorn Required;
+                Pod(crate::Pod) pods:
+                    "Pod" "" "v1" "pods" Namespaced All Required;
             }
             watched {
-                Job(Job): "Job" "batch" "v1" "jobs" Namespaced Kueue Required;
+                Job(k8s_openapi::api::batch::v1::Job):
+                    "Job" "batch" "v1" "jobs" Namespaced Kueue Required;
             }
         }
     };
@@ -96,9 +95,21 @@ pub enum Scope {
     Namespaced,
 }
 
-/// The policy that reads a kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reader {
+macro_rules! readers {
+    ($($(#[$comment:meta])+ $name:ident,)+) => {
+        /// The policy that reads a kind.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Reader {
+            $($(#[$comment])+ $name,)+
+        }
+
+        impl Reader {
+            /// All readers.
+            pub const ALL: &[Self] = &[$(Self::$name,)+];
+        }
+    };
+}
+readers! {
     /// Every policy.
     All,
     /// The policies that choose pods as victims, and so whole groups: Kubernetes, YuniKorn and Koordinator.
@@ -114,6 +125,17 @@ pub enum Reader {
 }
 
 impl Reader {
+    /// The name of the policy; `None` for several policies.
+    pub const fn policy(self) -> Option<&'static str> {
+        match self {
+            Self::All | Self::AllButKueue => None,
+            Self::Kubernetes => Some("Kubernetes"),
+            Self::YuniKorn => Some("YuniKorn"),
+            Self::Koordinator => Some("Koordinator"),
+            Self::Kueue => Some("Kueue"),
+        }
+    }
+
     /// Whether a policy, given as the reader that stands for it alone, is among these policies.
     pub fn includes(self, policy: Self) -> bool {
         match self {
@@ -224,7 +246,7 @@ macro_rules! kinds {
                 if self == Self::PodGroup {
                     let mut group = serde_json::Value::deserialize(deserializer)?;
                     pod_group::convert(&mut group);
-                    return serde_json::from_value::<PodGroup>(group).map(Object::from).map_err(D::Error::custom);
+                    return serde_json::from_value(group).map(|group| Object::PodGroup(Arc::new(group))).map_err(D::Error::custom);
                 }
                 match self {
                     $(Self::$kind => <$type>::deserialize(deserializer).map(Object::from),)+
@@ -256,6 +278,13 @@ macro_rules! kinds {
     };
 }
 kind_table!(kinds);
+
+impl Kind {
+    /// Whether objects of the kind define the queues of a policy.
+    pub fn defines_queues(self) -> bool {
+        matches!(self, Self::ConfigMap | Self::ElasticQuota | Self::ClusterQueue)
+    }
+}
 
 impl Resource {
     /// Returns the `apiVersion`: the version, with the group unless it is the core group.

@@ -3,19 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{ConfigMap, LimitRange, Namespace, Node};
-use k8s_openapi::api::node::v1::RuntimeClass;
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::api::scheduling::v1::PriorityClass;
-use k8s_openapi::api::scheduling::v1beta1::PodGroup;
-
 use crate::kinds::{OfKind, Scope, kind_table};
-use crate::koordinator::{ElasticQuota, KoordinatorPodGroup};
-use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor, WorkloadPriorityClass};
-use crate::owners::DaemonSet;
 use crate::source::UnknownField;
-use crate::workload::Workload;
-use crate::{InputError, Kind, NamespacedName, Object, ObjectKey, Pod, Source, Sourced};
+use crate::{InputError, Kind, NamespacedName, Object, ObjectKey, Source, Sourced};
 
 /// An object of which only the identity can be read.
 #[derive(Clone, Debug, PartialEq)]

@@ -500,7 +500,23 @@ fn preemptor_type(group: &str, kind: &str, value: &Value) -> Option<&'static str
         Kind::PodGroup => Some("PodGroup"),
         Kind::KoordinatorPodGroup => Some("KoordinatorPodGroup"),
         Kind::KueueWorkload => (!is_set("/status/admission")).then_some("KueueWorkload"),
-        _ => None,
+        // A Workload of scheduling.k8s.io is a template of groups.
+        Kind::Workload => None,
+        Kind::Node
+        | Kind::Namespace
+        | Kind::PriorityClass
+        | Kind::LimitRange
+        | Kind::RuntimeClass
+        | Kind::PodDisruptionBudget
+        | Kind::ConfigMap
+        | Kind::ElasticQuota
+        | Kind::ResourceFlavor
+        | Kind::Cohort
+        | Kind::ClusterQueue
+        | Kind::LocalQueue
+        | Kind::WorkloadPriorityClass
+        | Kind::DaemonSet
+        | Kind::Job => None,
     }
 }
 

@@ -58,8 +58,7 @@ impl SimulationInput {
     pub fn setup(&self, policy: Policy) -> Result<RunConfig, InputError> {
         let mut objects: Vec<Object> =
             self.objects.iter().filter(|object| is_read_by(object, &policy)).cloned().collect();
-        let is_queue =
-            |object: &Object| matches!(object.kind(), Kind::ConfigMap | Kind::ElasticQuota | Kind::ClusterQueue);
+        let is_queue = |object: &Object| object.kind().defines_queues();
         if !self.queues.is_empty() && !objects.iter().any(is_queue) {
             let queues = self.queue_objects(&policy, &objects);
             objects.extend(queues);

@@ -8,12 +8,14 @@ use std::path::Path;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
+use reprieve_api::Kind;
+
 use super::files::{read, sources};
 
 const DOCUMENT: &str = "docs/security.md";
 
 /// Files with types of tenants' objects: the type, the heading of its table, and the path of its fields.
-const TYPES: [(&str, &str, &str, &str); 16] = [
+const TYPES: [(&str, &str, &str, &str); 17] = [
     ("pod.rs", "MetadataFields", "Metadata", "metadata."),
     ("pod.rs", "PodSpec", "Pod", "spec."),
     ("pod.rs", "Container", "Pod", "spec.containers[]."),
@@ -29,8 +31,32 @@ const TYPES: [(&str, &str, &str, &str); 16] = [
     ("kueue.rs", "WorkloadPreemptionSpec", "Workload of kueue.x-k8s.io", "spec.preemption."),
     ("kueue.rs", "MilestoneSpec", "Workload of kueue.x-k8s.io", "spec.preemption.disruptionCostMilestones[]."),
     ("kueue.rs", "PodSetSpec", "Workload of kueue.x-k8s.io", "spec.podSets[]."),
+    ("owners.rs", "DaemonSetSpec", "DaemonSet", "spec."),
     ("kueue.rs", "KueueWorkloadStatus", "Workload of kueue.x-k8s.io", "status."),
 ];
+
+/// The heading in the document below which the fields of a kind are listed; `None` if tenants cannot write objects of the kind.
+fn heading(kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::Pod => Some("Pod"),
+        Kind::PodGroup | Kind::Workload => Some("PodGroup and Workload of scheduling.k8s.io"),
+        Kind::KoordinatorPodGroup => Some("PodGroup of scheduling.sigs.k8s.io"),
+        Kind::KueueWorkload => Some("Workload of kueue.x-k8s.io"),
+        Kind::Job => Some("Job"),
+        Kind::PodDisruptionBudget => Some("PodDisruptionBudget"),
+        Kind::DaemonSet => Some("DaemonSet"),
+        // Administrators write them.
+        Kind::LimitRange | Kind::ConfigMap | Kind::ElasticQuota | Kind::LocalQueue => None,
+        Kind::Node
+        | Kind::Namespace
+        | Kind::PriorityClass
+        | Kind::RuntimeClass
+        | Kind::ResourceFlavor
+        | Kind::Cohort
+        | Kind::ClusterQueue
+        | Kind::WorkloadPriorityClass => None,
+    }
+}
 
 /// The crates that interpret labels and annotations.
 const READERS: [&str; 5] = ["api", "engine", "loader", "report", "scheduler"];
@@ -42,6 +68,11 @@ const NO_KEYS: [&str; 3] = ["nvidia.com/gpu", "kubernetes.io/hostname", "schedul
 pub fn violations(root: &Path) -> Result<Vec<String>, String> {
     let document = read(&root.join(DOCUMENT))?;
     let mut violations = Vec::new();
+    for kind in Kind::ALL {
+        if let Some(heading) = heading(*kind).filter(|heading| listed_below(&document, heading).is_empty()) {
+            violations.push(format!("{kind:?}: no fields are listed below {heading:?} in {DOCUMENT}"));
+        }
+    }
     for (file, name, heading, path) in TYPES {
         let file = root.join("crates/api/src").join(file);
         let tokens = read(&file)?.parse().map_err(|error| format!("{}: {error}", file.display()))?;

@@ -66,8 +66,11 @@ impl Hostile<'_> {
                 },
                 "fairSharing": {"weight": self.amount()},
             }}),
-            // Of other kinds only the metadata is read.
-            _ => json!({}),
+            Kind::DaemonSet => json!({"spec": {"selector": self.selector(), "template": self.pod_template()}}),
+            // Only the metadata is read.
+            Kind::Namespace => json!({}),
+            // `pods.rs` creates pods.
+            Kind::Pod => json!({}),
         };
         object["metadata"] = self.metadata();
         if kind == Kind::ConfigMap && self.chance(80) {
@@ -216,7 +219,26 @@ impl Hostile<'_> {
                     workload.remove("status");
                 }
             }
-            _ => {}
+            // A DaemonSet without pods has no effect, and other tenants' pods cannot belong to it.
+            Kind::DaemonSet => {}
+            // They affect only pods of their own namespace, or are ignored.
+            Kind::Pod
+            | Kind::LimitRange
+            | Kind::PodDisruptionBudget
+            | Kind::ConfigMap
+            | Kind::KoordinatorPodGroup
+            | Kind::Workload
+            | Kind::PodGroup
+            | Kind::Job => {}
+            // Tenants cannot write objects without a namespace.
+            Kind::Node
+            | Kind::Namespace
+            | Kind::PriorityClass
+            | Kind::RuntimeClass
+            | Kind::ResourceFlavor
+            | Kind::Cohort
+            | Kind::ClusterQueue
+            | Kind::WorkloadPriorityClass => {}
         }
     }
 }

@@ -101,8 +101,7 @@ impl Scenario {
         }
         if let Some(name) = &job.queue {
             let queues = &self.spec.queues;
-            let queue_kinds = [Kind::ConfigMap, Kind::ElasticQuota, Kind::ClusterQueue];
-            let has_queue_objects = self.objects.iter().any(|object| queue_kinds.contains(&object.kind()));
+            let has_queue_objects = self.objects.iter().any(|object| object.kind().defines_queues());
             let is_known = has_queue_objects || queues.iter().any(|queue| queue.name == *name);
             let problem = format!("queue {name:?} is not in spec.queues; add it, or name another");
             reject_if(!is_known, "queue", problem)?;
