@@ -100,8 +100,11 @@ mod tests {
 
     use super::*;
 
-    /// A client of an API server that serves these resources of `scheduling.k8s.io`, by version.
-    fn client(served: &'static [(&'static str, &'static [&'static str])]) -> Client {
+    /// By version: the plural names of the resources that an API server serves in it.
+    type Served = &'static [(&'static str, &'static [&'static str])];
+
+    /// A client of an API server that serves these resources of `scheduling.k8s.io`.
+    fn client(served: Served) -> Client {
         let respond = move |request: http::Request<Body>| {
             let version = |version: &str| json!({"groupVersion": version, "version": version});
             let resources = |names: &[&str]| -> Vec<Value> { names.iter().map(|name| json!({"name": name})).collect() };
@@ -119,7 +122,7 @@ mod tests {
     #[tokio::test]
     async fn each_kind_is_read_in_its_newest_served_version() {
         const PRIORITIES: (&str, &[&str]) = ("v1", &["priorityclasses"]);
-        let cases: [(&'static [(&str, &[&str])], &str, &str); 4] = [
+        let cases: [(Served, &str, &str); 4] = [
             (&[PRIORITIES, ("v1alpha1", &["workloads"])], "v1beta1", "v1alpha1"),
             (&[("v1alpha2", &["podgroups", "workloads"]), PRIORITIES], "v1alpha2", "v1alpha2"),
             (
