@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use reprieve_api::pod::ContainerStatus;
 use reprieve_api::{Container, Pod};
 
-/// Amounts by resource. Exact amounts are in billionths; rounded ones in thousandths of a cpu and in pod_level units of other resources.
+/// Amounts by resource. Exact amounts are in billionths; rounded ones in thousandths of a cpu and in whole units of other resources.
 pub type Amounts = BTreeMap<String, i128>;
 
 const BILLION: i128 = 1_000_000_000;

@@ -1,5 +1,5 @@
 //! Places the members of a group or workload one after the other, each on the node where it costs least: first where no unit must be taken,
-//! then where the least important units must be. A unit that an earlier member takes, or that is already paid for, costs later members
+//! then where the least important units must be. A unit that an earlier member takes, or that is a victim in any case (`paid`), costs later members
 //! nothing.
 
 use std::collections::BTreeSet;

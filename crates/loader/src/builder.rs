@@ -383,7 +383,7 @@ impl SnapshotBuilder {
         let scheduled = condition(status, "PodScheduled").and_then(|index| index.last_transition_time.as_ref());
         let preempted = condition(status, "DisruptionTarget")
             .is_some_and(|condition| condition.reason.as_deref() == Some("PreemptionByScheduler"));
-        let leaving = object.metadata.deletion_timestamp.as_ref();
+        let deleted = object.metadata.deletion_timestamp.as_ref();
         let (obstacles, texts) = (&self.obstacles, &mut self.interners.texts);
         let obstacle = if node.is_none() { obstacles.find(object, refused_queue, texts) } else { None };
         let counts = !matches!(obstacle, Some(Obstacle::Gates(_) | Obstacle::OtherScheduler));
@@ -401,7 +401,7 @@ impl SnapshotBuilder {
             nominated,
             start: status.start_time.as_ref().map_or(Timestamp::NOT_STARTED, |start| timestamp(start.0)),
             scheduled: scheduled.map(|time| timestamp(time.0)),
-            terminating: leaving.map(|time| Terminating { deadline: timestamp(time.0), by_preemption: preempted }),
+            terminating: deleted.map(|time| Terminating { deadline: timestamp(time.0), by_preemption: preempted }),
             toleration: self.classes.toleration(class),
             protected: self.protected.contains(&name.namespace),
             opted_out: self.classes.opted_out(class),

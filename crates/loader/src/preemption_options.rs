@@ -9,7 +9,7 @@ use crate::timestamp;
 use reprieve_api::InputError;
 use reprieve_api::kueue::{KueueWorkload, KueueWorkloadStatus, MilestoneSpec};
 
-/// A workload may not preempt for this time after its first preemption.
+/// A workload may not preempt for this time after it was preempted once and queued again.
 const PAUSE_SECONDS: i64 = 300;
 /// Each further preemption doubles the pause, at most this often (to two weeks).
 const MAX_DOUBLINGS: u32 = 12;

@@ -65,7 +65,7 @@ pub fn law(law: &Law, names: &Names) -> ReasonText {
             shared::in_progress(terminating, nodes, *until, names)
         }
         // Kubernetes.
-        Law::GroupMismatch { member, about } => shared::group_mismatch(names.pod(*member), about),
+        Law::GroupMismatch { member, mismatch } => shared::group_mismatch(names.pod(*member), mismatch),
         // YuniKorn.
         Law::NotUnderGuarantee { queue, short } => yunikorn::not_under_guarantee(*queue, short, names),
         Law::ExceedsGuaranteeHeadroom { queue, short } => yunikorn::exceeds_headroom(*queue, short, names),

@@ -12,7 +12,7 @@ pub enum UnitRef {
     Pod(NamespacedName),
     /// A Kubernetes PodGroup.
     Group(NamespacedName),
-    /// A Koordinator gang.
+    /// A Koordinator job.
     Job(NamespacedName),
     /// A Kueue Workload.
     Workload(NamespacedName),

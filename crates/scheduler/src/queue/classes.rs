@@ -24,7 +24,7 @@ pub(crate) struct ParkedFor {
     /// The reason as a sentence.
     pub why: Arc<str>,
     /// Whether the class waits only because an older unit is scheduled first.
-    pub held_back: bool,
+    pub for_older_unit: bool,
 }
 
 #[derive(Default)]
@@ -114,9 +114,9 @@ impl EquivalenceClasses {
     /// Puts a class to wait. Returns the members whose condition must be rewritten: all of them when the reason changes, but not before the
     /// last pause is over, which doubles each time. A wait for an older unit is short and is not reported to all members.
     pub fn park(&mut self, id: ClassId, parked: ParkedFor, now: Timestamp) -> Vec<UnitRef> {
-        let (reason, held_back) = (parked.reason, parked.held_back);
+        let (reason, for_older_unit) = (parked.reason, parked.for_older_unit);
         self.set(id, Some(parked));
-        let Some(class) = self.classes.get_mut(&id).filter(|_| !held_back) else { return Vec::new() };
+        let Some(class) = self.classes.get_mut(&id).filter(|_| !for_older_unit) else { return Vec::new() };
         let pause = match class.last_reported {
             None => STARVATION_SECONDS,
             Some(last) if last.reason != reason && last.again <= now => 2 * last.pause,

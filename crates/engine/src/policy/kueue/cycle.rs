@@ -42,7 +42,7 @@ pub enum CycleResult {
 /// Why a workload is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkipReason {
-    /// The workload needs to borrow, and a head of its cohort that need not goes first.
+    /// The workload needs to borrow, and a head of its cohort that does not need to borrow goes first.
     BorrowingBlocked {
         /// The first workload of the cohort that does not borrow.
         by: WorkloadId,

@@ -177,7 +177,8 @@ fn grade_flavor(
     let mut choice = Vec::new();
     for &(resource, amount) in wanted {
         let pair = quota.rules.flavor_resource(flavor, resource)?;
-        let grade = grade_cell(search, quota, pair, amount + assigned.get(&pair).copied().unwrap_or_default());
+        let grade =
+            grade_flavor_resource(search, quota, pair, amount + assigned.get(&pair).copied().unwrap_or_default());
         choice.push((pair, amount, grade.mode));
         worst = Some(match worst {
             None => grade,
@@ -191,7 +192,12 @@ fn grade_flavor(
     worst.map(|worst| (worst, choice))
 }
 
-fn grade_cell(search: &Search<'_>, quota: &mut QuotaUsage<'_>, pair: FlavorResourceId, amount: i64) -> FlavorGrade {
+fn grade_flavor_resource(
+    search: &Search<'_>,
+    quota: &mut QuotaUsage<'_>,
+    pair: FlavorResourceId,
+    amount: i64,
+) -> FlavorGrade {
     let queue = search.queue;
     let no_fit = FlavorGrade { mode: FlavorMode::NoFit, level: 0 };
     if amount > quota.potential(queue, pair) {
