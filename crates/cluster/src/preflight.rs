@@ -17,7 +17,7 @@ use tracing::warn;
 use crate::config::{Configuration, LeaderElection};
 use crate::error::{Error, problem};
 use crate::resources::scopes;
-use crate::watch::{WatchScope, is_dispensable, is_unknown_kind, probe};
+use crate::watch::{WatchScope, can_run_without, is_unknown_kind, probe};
 
 const BIND_ROLE: &str = "render deploy/chart with these profiles and bind the ClusterRole reprieve-run";
 
@@ -44,7 +44,7 @@ pub async fn check(
         } else if is_unknown_kind(&error) {
             let install = format!("kubectl apply -f deploy/crds/{plural}.{group}.yaml");
             missing.push(format!("  {plural}.{group} is not installed: {install}"));
-        } else if is_dispensable(*kind, &error) {
+        } else if can_run_without(*kind, &error) {
             warn!("no permission to list {plural} of {version}: none are applied; {BIND_ROLE}");
         } else {
             missing.push(format!("  {plural}{}: {}", scope.place(), problem(&error)));
