@@ -40,14 +40,15 @@ impl<'c> Workloads<'c> {
                     *usage.entry((self.flavor_of(&flavors, resource), resource)).or_default() += amount * set.count;
                 }
             }
-            let fits = usage.iter().all(|(cell, amount)| {
-                self.used.get(cell).unwrap_or(&0) + amount <= *self.tree.total.get(cell).unwrap_or(&0)
+            let fits = usage.iter().all(|(flavor_resource, amount)| {
+                self.used.get(flavor_resource).unwrap_or(&0) + amount
+                    <= *self.tree.total.get(flavor_resource).unwrap_or(&0)
             });
             if !fits && !rng.chance(6) {
                 continue;
             }
-            for (cell, amount) in usage {
-                *self.used.entry(cell).or_default() += amount;
+            for (flavor_resource, amount) in usage {
+                *self.used.entry(flavor_resource).or_default() += amount;
             }
             let object = self.admitted(rng, index, queue, &flavors, &sets, named_by_uid);
             self.objects.push(object);

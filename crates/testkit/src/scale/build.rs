@@ -74,56 +74,58 @@ impl Cluster {
         self
     }
 
-    pub fn asked_by_pod(mut self, milli_cpu: usize) -> ExpectedQuestion {
+    /// Adds a pod as the preemptor.
+    pub fn preemptor_pod(mut self, milli_cpu: usize) -> ClusterWithPreemptor {
         let template = Template::new(milli_cpu, 9_999_999).memory(500);
         self.objects.pods.push(sourced(template.pending("preemptor".to_owned())));
-        self.asked("Pod")
+        self.with_preemptor("Pod")
     }
 
-    /// A preempting pod in a queue, pending for an hour.
-    pub fn asked_in_queue(mut self, milli_cpu: usize, queue: &str) -> ExpectedQuestion {
-        let template = Template::new(milli_cpu, 1000).queue(queue, "asking");
+    /// Adds a pod of a queue as the preemptor, which is pending for so long that no delay applies.
+    pub fn preemptor_pod_in_queue(mut self, milli_cpu: usize, queue: &str) -> ClusterWithPreemptor {
+        let template = Template::new(milli_cpu, 1000).queue(queue, "preemptor");
         let mut pod = template.pending("preemptor".to_owned());
         pod.metadata.creation_timestamp = Some(Time(FIRST_START));
         self.objects.pods.push(sourced(pod));
-        self.asked("Pod")
+        self.with_preemptor("Pod")
     }
 
-    pub fn asked_by_gang(mut self, members: usize, template: Template) -> ExpectedQuestion {
+    /// Adds a gang of pods like this template as the preemptor.
+    pub fn preemptor_gang(mut self, members: usize, template: Template) -> ClusterWithPreemptor {
         let group = pod_group(PREEMPTORS, "preemptor".to_owned(), members, template.priority);
         self.objects.pod_groups.push(sourced(group));
         for member in 0..members {
             let template = Template { group: Some("preemptor".to_owned()), ..template.clone() };
             self.objects.pods.push(sourced(template.pending(format!("preemptor-{member:04}"))));
         }
-        self.asked("PodGroup")
+        self.with_preemptor("PodGroup")
     }
 
-    /// A preempting job with Koordinator's quotas; its first pod is the preemptor.
-    pub fn asked_by_job(mut self, members: usize, template: Template) -> ExpectedQuestion {
+    /// Adds a Koordinator job; its first pod is the preemptor.
+    pub fn preemptor_job(mut self, members: usize, template: Template) -> ClusterWithPreemptor {
         let template = template.label(quotas::JOB, "preemptor");
         self.objects.koordinator_pod_groups.push(from_scenario(quotas::job(PREEMPTORS, "preemptor", members)));
         self.objects.pods.push(sourced(template.pending("preemptor".to_owned())));
         for member in 1..members {
             self.objects.pods.push(sourced(template.pending(format!("preemptor-{member:04}"))));
         }
-        self.asked("Pod")
+        self.with_preemptor("Pod")
     }
 
-    fn asked(self, kind: &str) -> ExpectedQuestion {
+    fn with_preemptor(self, kind: &str) -> ClusterWithPreemptor {
         let preemptor =
             PreemptorRef { kind: kind.to_owned(), namespace: PREEMPTORS.to_owned(), name: "preemptor".to_owned() };
-        ExpectedQuestion { objects: self.objects, preemptor }
+        ClusterWithPreemptor { objects: self.objects, preemptor }
     }
 }
 
 /// A cluster with its preemptor.
-pub struct ExpectedQuestion {
+pub struct ClusterWithPreemptor {
     objects: ObjectSet,
     preemptor: PreemptorRef,
 }
 
-impl ExpectedQuestion {
+impl ClusterWithPreemptor {
     pub fn with_victims(self, victims: usize) -> Scenario {
         self.expecting(Some(victims))
     }
