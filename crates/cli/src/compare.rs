@@ -52,8 +52,8 @@ pub fn run(args: &CompareArgs) -> Result<u8, Error> {
     let now = question.clock(recorded.as_ref());
     let profile = recorded.map(|spec| spec.profile).unwrap_or_default();
     let spec = TestSpec { now, profile, preemptor, expect: None };
-    let blame = |error| attribute_to_flag(error, &question.flags(), source.as_ref());
-    let results = compare_policies(&objects, &spec).map_err(blame)?;
+    let attribute = |error| attribute_to_flag(error, &question.flags(), source.as_ref());
+    let results = compare_policies(&objects, &spec).map_err(attribute)?;
     let preemptor = spec.preemptor;
     match args.output {
         Output::Table => output::print(&as_table(&preemptor, &results, &warnings))?,

@@ -87,19 +87,19 @@ pub fn run(args: &PlanArgs) -> Result<u8, Error> {
     let reads_config_map = from_flags.policy.eq_ignore_ascii_case("YuniKorn");
     let Input { mut objects, test } = args.question.read(&QueueSettings::of_profile(&from_flags)?, reads_config_map)?;
     let (recorded, source) = test.map(|test| (test.object.spec.clone(), test.source)).unzip();
-    let blame = |error| attribute_to_flag(error, &question_flags(args), source.as_ref());
+    let attribute = |error| attribute_to_flag(error, &question_flags(args), source.as_ref());
     if args.cycle {
         assume(&mut objects, &args.assume);
-        return cycle(args, recorded.as_ref(), &objects, blame);
+        return cycle(args, recorded.as_ref(), &objects, attribute);
     }
     let mut warnings = Vec::new();
     let spec = question(args, recorded.as_ref(), &mut objects, &mut warnings)?;
     assume(&mut objects, &args.assume);
-    let (policy, scope) = (policy(&spec.profile).map_err(&blame)?, LoadScope::of_profile(&spec.profile)?);
+    let (policy, scope) = (policy(&spec.profile).map_err(&attribute)?, LoadScope::of_profile(&spec.profile)?);
     warnings.extend(fields::warnings_about(&spec.preemptor, &objects, matches!(policy, Policy::Koordinator(_))));
     warnings.extend(args.question.check(&objects, recorded.as_ref(), Some(&policy))?);
     let mut loaded = load_as(&objects, OnInvalid::Quarantine, &policy, &scope)?;
-    let question = Question::new(&spec, &loaded).map_err(blame)?;
+    let question = Question::new(&spec, &loaded).map_err(attribute)?;
     let mut report = decide_and_report(&question, &mut loaded);
     report.warnings.extend(warnings);
     report.assumed = assumed(&args.assume);
@@ -194,17 +194,17 @@ fn cycle(
     args: &PlanArgs,
     recorded: Option<&TestSpec>,
     objects: &ObjectSet,
-    blame: impl Fn(InputError) -> InputError,
+    attribute: impl Fn(InputError) -> InputError,
 ) -> Result<u8, Error> {
     let profile = profile(args, recorded, Profile::of_policy("Kueue"))?;
-    let policy = policy(&profile).map_err(&blame)?;
+    let policy = policy(&profile).map_err(&attribute)?;
     let Policy::Kueue(kueue) = policy else {
         return Err(Error::Usage(
             "--cycle: only policy Kueue decides in cycles; omit --policy or write --policy Kueue".to_owned(),
         ));
     };
     let now = parse_time(args.question.clock(recorded).as_deref().unwrap_or(DEFAULT_NOW));
-    let now = now.map_err(|error| blame(error.field("spec.now")))?;
+    let now = now.map_err(|error| attribute(error.field("spec.now")))?;
     let missing = args.question.check(objects, recorded, Some(&policy))?;
     let loaded = load_as(objects, OnInvalid::Quarantine, &policy, &LoadScope::of_profile(&profile)?)?;
     let mut report = cycle_report(&loaded, &kueue, timestamp(now));

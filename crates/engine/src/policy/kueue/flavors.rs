@@ -39,7 +39,7 @@ impl FlavorGrade {
     }
 }
 
-/// The assignment with these counts of pods; `None` if a resource has no flavor with enough potential quota.
+/// The assignment with these numbers of pods, one for each pod set; `None` if a resource has no flavor with enough potential quota.
 pub(super) fn assign(
     search: &Search<'_>,
     quota: &mut QuotaUsage<'_>,
