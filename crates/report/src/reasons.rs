@@ -121,13 +121,17 @@ pub fn law(law: &Law, names: &Names) -> ReasonText {
 
 /// A time in RFC 3339.
 pub fn format_time(timestamp: Timestamp) -> String {
-    time(timestamp).map_or_else(|| "the end of time".to_owned(), |time| time.to_string())
+    time(timestamp).map_or_else(|| "the year 9999".to_owned(), |time| time.to_string())
 }
 
-/// `2 cpu`, `1 pod slots`.
+/// `2 cpu`, `1 pod slot`.
 fn amount(resource: ResourceId, amount: i64, names: &Names) -> String {
     let name = names.resource(resource);
-    format!("{} {}", format(name, amount), unit(name))
+    match (name, amount) {
+        ("pods", 1) => "1 pod slot".to_owned(),
+        ("pods", _) => format!("{amount} pod slots"),
+        _ => format!("{} {name}", format(name, amount)),
+    }
 }
 
 /// `a`, `a and b`, `a, b and c`.
@@ -137,8 +141,4 @@ pub(crate) fn list(items: impl IntoIterator<Item = String>) -> String {
         [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
         items => items.concat(),
     }
-}
-
-fn unit(resource: &str) -> &str {
-    if resource == "pods" { "pod slots" } else { resource }
 }
