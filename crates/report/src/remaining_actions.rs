@@ -13,10 +13,10 @@ use reprieve_loader::Loaded;
 use crate::planned_actions::{PlannedAction, evict, victims};
 use crate::unit_ref::UnitRef;
 
-/// The reason for evicting a marked pod that is no longer needed.
+/// The reason for evicting a marked pod although its preemptor no longer needs that.
 const BROKEN_GROUP: &str = "its group is evicted as a whole, and part of it is already evicted";
 
-/// The state of the pods, on which it depends what remains to be done.
+/// The state of the pods, from which it follows which actions remain.
 pub trait PodStates {
     /// The pods that are marked as victims of a unit.
     fn marked(&self, unit: &UnitRef) -> Vec<NamespacedName>;

@@ -211,7 +211,7 @@ impl PendingQueue {
         parked: ParkedFor,
         now: Timestamp,
     ) -> Vec<UnitRef> {
-        let class = self.classes.of(class_key);
+        let class = self.classes.get_or_create(class_key);
         let unreported = self.classes.park(class, parked, now);
         self.set(unit, WaitState::InClass(class));
         unreported

@@ -31,9 +31,10 @@ pub(crate) struct ParkedFor {
 pub(super) struct EquivalenceClasses {
     classes: BTreeMap<ClassId, EquivalenceClass>,
     by_key: BTreeMap<ClassKey, ClassId>,
-    /// The first member of each class that does not wait.
+    /// Of each class that is ready, the first member.
     heads: BTreeSet<(QueuePosition, ClassId)>,
     timers: BTreeSet<(Timestamp, ClassId)>,
+    /// The number of the next class.
     next: u64,
 }
 
@@ -49,15 +50,15 @@ struct EquivalenceClass {
 #[derive(Clone, Copy)]
 struct LastReported {
     reason: WaitReason,
-    /// When another reason may be written.
+    /// The time from which another reason may be written.
     again: Timestamp,
-    /// The seconds between the two, doubled each time.
+    /// The seconds from this report to `again`, doubled with each report.
     pause: i64,
 }
 
 impl EquivalenceClasses {
     /// The class with this key, created if it does not exist.
-    pub fn of(&mut self, key: ClassKey) -> ClassId {
+    pub fn get_or_create(&mut self, key: ClassKey) -> ClassId {
         if let Some(&class) = self.by_key.get(&key) {
             return class;
         }
