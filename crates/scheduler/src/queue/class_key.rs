@@ -56,7 +56,8 @@ pub(super) struct ShapeClasses {
     /// The rebuild count of the snapshot that the classes are for.
     rebuild_count: u64,
     by_shape: Vec<Option<ShapeClass>>,
-    known: BTreeMap<Shape, ShapeClass>,
+    /// By shape without its labels and namespace.
+    by_bare_shape: BTreeMap<Shape, ShapeClass>,
     /// A shape of each class.
     shapes: Vec<ShapeId>,
 }
@@ -80,7 +81,7 @@ impl ShapeClasses {
         }
         let bare = Shape { labels: Labels::default(), namespace: NamespaceId(0), ..snapshot.shape(shape).clone() };
         let next = ShapeClass(self.shapes.len());
-        let shape_class = *self.known.entry(bare).or_insert(next);
+        let shape_class = *self.by_bare_shape.entry(bare).or_insert(next);
         if shape_class == next {
             self.shapes.push(shape);
         }
@@ -89,7 +90,7 @@ impl ShapeClasses {
     }
 
     /// A shape of the pods, if all of them are of one shape class.
-    fn only(&self, key: &ClassKey) -> Option<ShapeId> {
+    fn single_shape(&self, key: &ClassKey) -> Option<ShapeId> {
         let (first, rest) = key.members.split_first()?;
         rest.iter().all(|member| member.shape_class == first.shape_class).then(|| self.shapes[first.shape_class.0])
     }
@@ -144,7 +145,7 @@ impl ClassKey {
             Policy::Kueue(_) => false,
             Policy::YuniKorn(_) | Policy::Koordinator(_) => return true,
         };
-        let Some(shape) = shape_classes.only(self) else { return true };
+        let Some(shape) = shape_classes.single_shape(self) else { return true };
         match room {
             RoomChange::Taken(_) | RoomChange::Unmarked => false,
             RoomChange::Changed => true,
