@@ -288,7 +288,7 @@ async fn queried_metrics_exist_and_are_documented() {
     }
     cluster.create_pods("default", vec![Fixture::pod("late", "low", 8).build()]).await;
     let text = eventually("the pending pod is counted", async || {
-        let text = plain::get(port, "/metrics");
+        let text = plain_http::get(port, "/metrics");
         text.contains("\nreprieve_pending_units{").then_some(text)
     })
     .await;
