@@ -15,7 +15,7 @@ use k8s_openapi::serde::de::DeserializeOwned;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
 use kube::{Api, Client, Resource};
 use reprieve_e2e::fixtures::{CLASSES, Fixture};
-use reprieve_e2e::{ControlPlane, User, eventually, objects, plain, program, roles_for, root};
+use reprieve_e2e::{ControlPlane, User, eventually, objects, plain_http, program, roles_for, root};
 use serde_json::{Value, json};
 
 const NAMESPACE: &str = "reprieve-system";
