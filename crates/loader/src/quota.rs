@@ -32,7 +32,7 @@ use workloads::{PlacedPods, unfinished};
 pub use workloads::{WorkloadReader, workload_order_key};
 
 const NANO_PER_UNIT: i64 = 1_000_000_000;
-/// The largest sum of quotas. A larger sum counts as this entry.
+/// The largest sum of quotas. A larger sum counts as this one.
 const MAX_SUM: i64 = 1 << 61;
 
 /// The tables of a snapshot that come from Kueue's objects.
