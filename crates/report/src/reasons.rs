@@ -127,10 +127,10 @@ pub fn format_time(timestamp: Timestamp) -> String {
 /// `2 cpu`, `1 pod slot`.
 fn amount(resource: ResourceId, amount: i64, names: &Names) -> String {
     let name = names.resource(resource);
-    match (name, amount) {
-        ("pods", 1) => "1 pod slot".to_owned(),
-        ("pods", _) => format!("{amount} pod slots"),
-        _ => format!("{} {name}", format(name, amount)),
+    if (name, amount) == ("pods", 1) {
+        "1 pod slot".to_owned()
+    } else {
+        format!("{} {}", format(name, amount), unit(name))
     }
 }
 
@@ -141,4 +141,8 @@ pub(crate) fn list(items: impl IntoIterator<Item = String>) -> String {
         [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
         items => items.concat(),
     }
+}
+
+fn unit(resource: &str) -> &str {
+    if resource == "pods" { "pod slots" } else { resource }
 }
