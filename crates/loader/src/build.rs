@@ -115,8 +115,8 @@ fn build(
     // 5. The tables of the engine without queues and budgets.
     let mut cluster = tables(&builder, nodes, &pods, groups, topologies);
     // 6. Queues, and the workloads in them.
-    let places = (builder.obstacles.schedulers.name(), joint);
-    let kueue = kueue_tables(objects, places, &broken, &mut builder.interners.texts, &mut quarantine);
+    let scheduler = (builder.obstacles.schedulers.name(), joint);
+    let kueue = kueue_tables(objects, scheduler, &broken, &mut builder.interners.texts, &mut quarantine);
     let (queues, warnings) = builder.queues.fill(&mut cluster, builder.interners.resources.names(), kueue);
     if matches!(policy, Policy::Kueue(_)) {
         builder.warnings.extend(warnings);

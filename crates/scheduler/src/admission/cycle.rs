@@ -174,6 +174,7 @@ impl Admission {
                 for other in others.into_iter().map(UnitRef::Workload).filter(|other| other != unit) {
                     match view.target(&other.key()) {
                         Some(target) => requests.extend(self.refuse(&other, target, (reason, &why), view)),
+                        // Its state is unknown: the reason is written after it is read again.
                         None => self.lines.put(&other.key().name),
                     }
                 }
