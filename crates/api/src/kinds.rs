@@ -368,7 +368,8 @@ impl Object {
         ObjectKey::new(self.kind(), NamespacedName::from_meta(self.metadata()))
     }
 
-    /// Returns the resource version as a number, which grows with each change; 0 if there is none.
+    /// Returns the resource version as a number, which grows with each change; 0 if there is none. Kubernetes allows clients to compare the
+    /// resource versions of one kind since 1.35.
     pub fn version(&self) -> u64 {
         self.metadata().resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
     }
