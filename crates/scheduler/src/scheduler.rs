@@ -229,7 +229,7 @@ impl Scheduler {
         self.inject_panic(unit);
         let question = Question { policy: *self.view.policy(), now, preemptor };
         let (outcome, report) = self.decide_question(&question);
-        let record = self.record_decision(unit, &question, &outcome);
+        let record = self.record_decision(&question, &outcome);
         Step { record, ..self.act_on(unit, &question, outcome, report, now) }
     }
 

@@ -5,6 +5,8 @@ use reprieve_api::kinds::Object;
 use reprieve_api::kueue::workload_of_job;
 use reprieve_api::meta::NamespacedName;
 use reprieve_api::pod::Pod;
+use reprieve_api::read::documents;
+use reprieve_api::{ObjectSet, Profile};
 use reprieve_engine::fit::PreemptorId;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::koordinator::Koordinator;
@@ -241,6 +243,16 @@ fn nominated(name: &str, cpu: i32) -> Object {
     let mut pod = Pod::clone(&pod);
     pod.status.get_or_insert_default().nominated_node_name = Some("node".to_owned());
     Object::from(pod)
+}
+
+#[test]
+fn a_recorded_decision_names_a_job_by_one_of_its_pods() {
+    let koordinator = Scheduler::new("reprieve", Policy::Koordinator(Koordinator::default()));
+    let mut life = Life::of(koordinator.recording(Profile::of_policy("Koordinator")), with(read(JOB)));
+    let record = life.step().record.expect("the decision is recorded");
+    let test = documents("record", &record.text)[0].read(&mut ObjectSet::default()).expect("the record is valid");
+    let preemptor = test.expect("the first document is the test").object.spec.preemptor;
+    assert_eq!((&*preemptor.kind, &*preemptor.name), ("Pod", "high"));
 }
 
 #[test]
