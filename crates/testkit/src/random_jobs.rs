@@ -79,6 +79,7 @@ struct Node {
     zone: &'static str,
     offers: Amounts,
     n_pods: usize,
+    /// The part of `spec` that keeps pods off the node.
     closed: Option<&'static str>,
 }
 
