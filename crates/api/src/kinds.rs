@@ -153,7 +153,8 @@ pub enum Need {
     Required,
     /// A cluster that does not serve the kind has no such objects.
     Optional,
-    /// The kind only completes pods that do not exist yet. The policy works without the kind, and without the permission to read it.
+    /// The kind only completes pods that do not exist yet: those of workloads, and under every policy those of `plan --submit`. The policy
+    /// works without the kind, and without the permission to read it.
     Completes,
 }
 
