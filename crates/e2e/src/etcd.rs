@@ -6,7 +6,7 @@ use crate::plain_http;
 
 /// Compacts etcd, so that a watch from an earlier version fails with 410 Gone.
 pub fn compact(port: u16) {
-    // A write increases the revision beyond the versions that any watcher has seen.
+    // A write increases the revision beyond the versions that any watcher has seen. The key and the value are `e2e` in base64.
     let put = post(port, "/v3/kv/put", &json!({"key": "ZTJl", "value": "ZTJl"}));
     let revision = &put["header"]["revision"];
     assert!(revision.is_string(), "no revision in the response of etcd: {put}");
