@@ -20,7 +20,7 @@ use reprieve_engine::{Outcome, WorkloadId};
 use reprieve_loader::build::{Loaded, OnInvalid, load};
 use reprieve_loader::policy::Question;
 
-use build::{Cluster, ClusterWithPreemptor, Template, ZONE, budget, from_scenario, priority_class, sourced};
+use build::{Cluster, ClusterWithPreemptor, Template, ZONE, budget, from_scenario, priority_class};
 use cohorts::CohortsBuilder;
 use list::List;
 
@@ -126,7 +126,7 @@ pub fn pod_among_budgets(nodes: usize) -> Scenario {
     let low = |index| Template::new(300, 1000).label("app", &format!("app-{}", app(index)));
     let mut cluster = Cluster::new(nodes).spread(nodes * 10, low);
     for app in 0..100 {
-        cluster.objects.budgets.push(sourced(budget(app, if app % 2 == 0 { 0 } else { 2 })));
+        cluster.objects.budgets.push(from_scenario(budget(app, if app % 2 == 0 { 0 } else { 2 })));
     }
     cluster.preemptor_pod(1900).with_victims(3)
 }
@@ -145,7 +145,7 @@ pub fn pod_among_tolerations(nodes: usize) -> Scenario {
     for (name, minimum, seconds) in
         [("plain", None, None), ("tolerant", Some(10_000_000), Some(-1)), ("patient", Some(10_000_000), Some(60))]
     {
-        cluster.objects.priority_classes.push(sourced(priority_class(name, minimum, seconds)));
+        cluster.objects.priority_classes.push(from_scenario(priority_class(name, minimum, seconds)));
     }
     cluster.preemptor_pod(1900).with_victims(3)
 }
@@ -252,7 +252,7 @@ fn pod_in_queue_tree(
     let low = |index: usize| Template::new(milli_cpu, 1000).queue(leaf(index), &format!("app-{}", index / 7));
     let each = pods.div_ceil(leaves.len() - 1) * milli_cpu;
     let mut cluster = Cluster::new(nodes).spread(pods, low);
-    cluster.objects.config_maps.push(sourced(queues::config(width, each / usage)));
+    cluster.objects.config_maps.push(from_scenario(queues::config(width, each / usage)));
     cluster.preemptor_pod_in_queue(2 * milli_cpu, &leaves[preemptor_leaf])
 }
 
