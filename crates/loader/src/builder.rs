@@ -448,14 +448,14 @@ impl SnapshotBuilder {
             // A node with a taint that cannot be read is not among the drafts.
             let taints = spec.taints.iter().flatten().filter_map(|taint| self.interners.taint(taint).ok());
             let taints = taints.collect();
-            let opponents = spec.pod_preemption_policy.and_then(|policy| policy.disable_resize_preemption);
+            let disabled = spec.pod_preemption_policy.and_then(|policy| policy.disable_resize_preemption);
             Node {
                 name: self.interners.value(&name),
                 allocatable: resources.iter().map(|resource| allocatable.get(resource).copied().unwrap_or(0)).collect(),
                 labels: self.interners.labels(object.metadata.labels.as_ref()),
                 taints,
                 cordon: (spec.unschedulable == Some(true)).then(|| self.interners.cordon()),
-                resize_preempts: opponents.is_none_or(|opponents| opponents.is_empty()),
+                resize_preempts: disabled.is_none_or(|disabled| disabled.is_empty()),
             }
         };
         nodes.into_iter().map(convert).collect()

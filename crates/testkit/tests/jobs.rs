@@ -160,19 +160,19 @@ impl Decided {
     fn first_exceeded_limit(&self, evicted: &BTreeSet<&str>) -> Option<(QueueId, usize)> {
         let snapshot = &self.loaded.snapshot;
         let own = snapshot.pod(self.pod_id(&self.spec.preemptor.full_name().to_string())).queue?;
-        let mut asked = vec![0; snapshot.resource_ids().len()];
+        let mut requested = vec![0; snapshot.resource_ids().len()];
         for member in self.answer.nominated.keys() {
-            self.add_requests(&mut asked, member, 1);
+            self.add_requests(&mut requested, member, 1);
         }
         snapshot.queues().path(own).find_map(|queue| {
             let used = self.used_without(queue, evicted);
             let limit = &snapshot.queues().get(queue).limit;
             // In the quotas above its own, only the resources that the job requests count.
             let exceeded = |&index: &usize| {
-                let counts = queue == own || asked[index] > 0;
-                counts && limit[index] != UNDEFINED && used[index] + asked[index] > limit[index]
+                let counts = queue == own || requested[index] > 0;
+                counts && limit[index] != UNDEFINED && used[index] + requested[index] > limit[index]
             };
-            (0..asked.len()).find(exceeded).map(|index| (queue, index))
+            (0..requested.len()).find(exceeded).map(|index| (queue, index))
         })
     }
 
@@ -267,8 +267,8 @@ impl Decided {
         let snapshot = &self.loaded.snapshot;
         let own = snapshot.pod(self.pod_id(&self.spec.preemptor.full_name().to_string())).queue?;
         let victim_queue = snapshot.pod(self.pod_id(victim)).queue?;
-        let mut asked = vec![0; snapshot.resource_ids().len()];
-        self.add_requests(&mut asked, victim, 1);
+        let mut requested = vec![0; snapshot.resource_ids().len()];
+        self.add_requests(&mut requested, victim, 1);
         snapshot
             .queues()
             .path(own)
@@ -279,7 +279,7 @@ impl Decided {
                     self.add_requests(&mut used, member, 1);
                 }
                 let limit = &snapshot.queues().get(queue).limit;
-                (0..used.len()).any(|index| asked[index] > 0 && limit[index] != UNDEFINED && used[index] > limit[index])
+                (0..used.len()).any(|index| requested[index] > 0 && limit[index] != UNDEFINED && used[index] > limit[index])
             })
     }
 

@@ -18,8 +18,8 @@ pub fn leaf(index: usize) -> String {
     format!("leaf-{index:04}")
 }
 
-/// Leaves with the same limit, and above them teams with a limit for all their leaves and for the `requested` amount of the preemptor. If `root` is given, all teams are below one root
-/// with this limit.
+/// Leaves with the same limit, and above them teams with a limit for all their leaves and for the `requested` amount of the preemptor. If
+/// `root` is given, all teams are below one root with this limit.
 pub fn quotas(leaves: usize, each: usize, requested: usize, root: Option<usize>) -> Vec<ElasticQuota> {
     let team = |index: usize| format!("team-{:02}", index / TEAM);
     let mut quotas: Vec<ElasticQuota> = (0..leaves).map(|index| quota(leaf(index), Some(team(index)), each)).collect();
