@@ -28,7 +28,7 @@ impl<'c> Workloads<'c> {
 
     /// Admits workloads as long as there is quota, and rarely one more.
     pub fn fill(&mut self, rng: &mut Rng) {
-        let named_by_uid = rng.chance(30);
+        let has_uids = rng.chance(30);
         for index in 0..rng.within(4, 24) {
             let queue = rng.pick(&self.tree.queues);
             let flavors: Vec<Option<usize>> =
@@ -50,7 +50,7 @@ impl<'c> Workloads<'c> {
             for (flavor_resource, amount) in usage {
                 *self.used.entry(flavor_resource).or_default() += amount;
             }
-            let object = self.admitted(rng, index, queue, &flavors, &sets, named_by_uid);
+            let object = self.admitted(rng, index, queue, &flavors, &sets, has_uids);
             self.objects.push(object);
         }
     }
@@ -62,7 +62,7 @@ impl<'c> Workloads<'c> {
         queue: &Queue,
         flavors: &[Option<usize>],
         sets: &[PodSet],
-        named_by_uid: bool,
+        has_uids: bool,
     ) -> Value {
         let assignments: Vec<Value> = sets
             .iter()
@@ -91,7 +91,7 @@ impl<'c> Workloads<'c> {
             "namespace": "default",
             "creationTimestamp": format!("2026-01-01T00:{:02}:00Z", 10 * rng.up_to(4)),
         });
-        if named_by_uid {
+        if has_uids {
             metadata["uid"] = format!("{:04x}", rng.up_to(0x1_0000)).into();
         }
         json!({
