@@ -95,7 +95,8 @@ pub(crate) fn decide_recording<R: Recorder>(
 /// The decision for the first workload of a queue, before `cycle` resolves conflicts with those of other queues.
 struct HeadDecision {
     outcome: Outcome,
-    /// With a plan, the quota of the plan, possibly of fewer pods. Without one, the quota of all pods; `None` if no flavor could ever hold it.
+    /// With a plan, the quota of the plan, possibly of fewer pods. Without one, the quota of all pods; `None` if no flavor could ever hold
+    /// it.
     requested: Option<Assignment>,
     victims: Vec<WorkloadId>,
     /// If the outcome is to wait, the placement to keep free: the one after terminating pods or, during a delay, the victims are gone.
@@ -235,8 +236,8 @@ impl<'a> Search<'a> {
         &self.snapshot.quota_rules().queues[self.queue.index()]
     }
 
-    /// Tries to admit these numbers of pods, one for each pod set. Returns the quota at the selected flavors, and a plan if one exists. Under joint placement `scratch` has
-    /// the usage, and `quota` is not read.
+    /// Tries to admit these numbers of pods, one for each pod set. Returns the quota at the selected flavors, and a plan if one exists.
+    /// Under joint placement `scratch` has the usage, and `quota` is not read.
     fn attempt<R: Recorder>(
         &self,
         quota: &mut QuotaUsage<'_>,
