@@ -411,7 +411,7 @@ fn accept(mut value: Value, source: &Source, read: &mut ReadState<'_>) -> Result
     if of_table == Kind::PodGroup {
         pod_group::convert(&mut value);
     }
-    store(objects, of_table, &value, source)?;
+    store(objects, of_table, &value, source);
     // A submitted object is a preemptor or a part of one.
     match objects.unreadable.last().filter(|_| read.submitted) {
         Some(unreadable) => Err(unreadable.error.clone()),
@@ -425,29 +425,26 @@ macro_rules! store {
         watched { $($live:ident($live_type:ty): $($live_where:literal)+ $($live_how:ident)+;)+ }
     ) => {
         /// Decodes an object and adds it to the list of its kind.
-        fn store(objects: &mut ObjectSet, kind: Kind, value: &Value, source: &Source) -> Result<(), InputError> {
+        fn store(objects: &mut ObjectSet, kind: Kind, value: &Value, source: &Source) {
             match kind {
                 $(Kind::$kind => match sourced(value, source) {
                     Ok(object) => objects.$list.push(object),
-                    Err(error) => objects.unreadable.push(unreadable(kind, value, error)?),
+                    Err(error) => objects.unreadable.push(unreadable(kind, value, error)),
                 },)+
                 $(Kind::$live => {})+
             }
-            Ok(())
         }
     };
 }
 kind_table!(store);
 
-/// Returns the identity of an object that cannot be decoded, or the error if the object has no name.
-fn unreadable(kind: Kind, value: &Value, error: InputError) -> Result<Unreadable, InputError> {
+/// Returns the identity of an object that cannot be decoded. An object without a name has an empty one: it cannot be a preemptor, and no
+/// other object can refer to it.
+fn unreadable(kind: Kind, value: &Value, error: InputError) -> Unreadable {
     let text = |path: &str| value.pointer(path).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let Some(name) = text("/metadata/name") else { return Err(error) };
+    let name = text("/metadata/name").unwrap_or_default();
     let name = NamespacedName::new(text("/metadata/namespace").unwrap_or("default"), name);
-    let is_finished = matches!(text("/status/phase"), Some("Succeeded" | "Failed"));
-    let node = text("/spec/nodeName").filter(|_| kind == Kind::Pod && !is_finished);
-    let error = error.code(ProblemCode::Undecodable);
-    Ok(Unreadable { object: ObjectKey::new(kind, name), node: node.map(str::to_owned), error })
+    Unreadable::new(ObjectKey::new(kind, name), value, error.code(ProblemCode::Undecodable))
 }
 
 /// Returns the group of an API version: `batch` for `batch/v1`, empty for `v1`.

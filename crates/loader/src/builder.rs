@@ -306,6 +306,9 @@ impl SnapshotBuilder {
             Err(problem) => return ReadPod { problem: Some(problem), ..ReadPod::default() },
         };
         let mut problem = self.broken.of_pod(name, object);
+        // docs/rules/kubernetes-pods.md#p24: Koordinator judges a bound pod without its job and quota.
+        let needs_references = !matches!(self.broken.policy, Policy::Koordinator(_));
+        let mut set_aside = needs_references && problem.is_some();
         let (shape, blocks_node) = match shape.map_or_else(|| self.shape(name, object), Ok) {
             Ok(shape) => (shape, false),
             Err(error) => {
@@ -313,6 +316,7 @@ impl SnapshotBuilder {
                 if node.is_none() {
                     return ReadPod { problem, ..ReadPod::default() };
                 }
+                set_aside = true;
                 let requests = requests::requests(object);
                 let shape = self.interners.occupied_shape(name, object, requests.as_ref().unwrap_or(&Amounts::new()));
                 (self.shapes.id(shape), requests.is_err())
@@ -323,6 +327,7 @@ impl SnapshotBuilder {
         let queue = if foreign || refused.is_some() { Ok(None) } else { self.queues.queue_of(object) };
         let queue = queue.unwrap_or_else(|error| {
             if self.broken.reads(&self.queues) {
+                set_aside |= needs_references;
                 problem.get_or_insert(error);
             }
             None
@@ -330,13 +335,13 @@ impl SnapshotBuilder {
         let spec = object.spec.as_deref();
         let class = spec.and_then(|spec| spec.priority_class_name.as_deref());
         let priority = self.classes.priority(spec.and_then(|spec| spec.priority), class).unwrap_or_else(|error| {
+            set_aside = true;
             problem.get_or_insert(error.into());
             Priority(0)
         });
         if node.is_none() && problem.is_some() {
             return ReadPod { problem, ..ReadPod::default() };
         }
-        let set_aside = problem.is_some();
         let pod = Pod {
             shape,
             priority,
@@ -431,7 +436,7 @@ impl SnapshotBuilder {
 
     /// Whether the requests of a new shape are so large that their sum with those of other pods must be checked.
     pub fn has_large_new_shape(&self) -> bool {
-        self.shapes.new.iter().any(|shape| shape.requests.iter().any(|amount| *amount > LARGE_AMOUNT))
+        self.shapes.new.iter().flat_map(|shape| &shape.requests).any(|amount| *amount > LARGE_AMOUNT)
     }
 
     /// Returns the amounts that a node offers: none while a pod on it counts as the whole node.

@@ -28,7 +28,7 @@ use reprieve_api::kueue::{
     ResourceQuota,
 };
 use reprieve_api::{InputError, Kind, NamespacedName, ObjectKey, ObjectSet, ProblemCode, quantity};
-use workloads::{PlacedPods, unfinished};
+use workloads::{PlacedPods, held_by_unreadable, unfinished};
 pub use workloads::{WorkloadReader, workload_order_key};
 
 const NANO_PER_UNIT: i64 = 1_000_000_000;
@@ -80,9 +80,11 @@ pub fn kueue_tables(
     let notes = &mut Notes { texts, warnings: &mut warnings };
     let places = PlacedPods { all: places_all, scheduler: scheduler.to_owned() };
     let mut reader = WorkloadReader::new(tree, &rules, objects, places, notes, quarantine);
+    let held = held_by_unreadable(objects);
     let mut named = unfinished(objects);
     named.retain(|name, _| !broken.workloads.contains(name));
-    let workloads = reader.all(&mut named, notes, quarantine);
+    named.extend(held.iter().map(|workload| (workload.name(), workload)));
+    let workloads = reader.all(&mut named, &held, notes, quarantine);
     Some(KueueTables {
         queues,
         rules,

@@ -98,20 +98,26 @@ impl Admission {
         after: Option<&Pod>,
         queue: &mut PendingQueue,
     ) {
-        if before.is_some() == after.is_some() {
+        let owner_of = |pod: Option<&Pod>| {
+            let (job, uid) = owner(&pod?.metadata)?;
+            Some((job.to_owned(), (name.namespace.clone(), uid.to_owned())))
+        };
+        // The owner of a pod may change: a controller releases a pod that it does not select.
+        let (was, is) = (owner_of(before), owner_of(after));
+        if was == is {
             return;
         }
-        let Some((job, uid)) = before.or(after).and_then(|pod| owner(&pod.metadata)) else { return };
-        let owner = (name.namespace.clone(), uid.to_owned());
-        let pods = self.pods_of.entry(owner.clone()).or_default();
-        if after.is_some() {
-            pods.insert(name.clone());
-        } else {
-            pods.remove(name);
-            if pods.is_empty() {
-                self.pods_of.remove(&owner);
+        if let Some((job, owner)) = was {
+            if let Some(pods) = self.pods_of.get_mut(&owner) {
+                pods.remove(name);
+                if pods.is_empty() {
+                    self.pods_of.remove(&owner);
+                }
             }
-            queue_job(&NamespacedName::new(&name.namespace, job), queue);
+            queue_job(&NamespacedName::new(&name.namespace, &job), queue);
+        }
+        if let Some((_, owner)) = is {
+            self.pods_of.entry(owner).or_default().insert(name.clone());
         }
     }
 
@@ -270,5 +276,25 @@ mod tests {
         let created = Object::from((**workload).clone());
         assert!(see(created, &mut admission, &mut view).contains(&waits));
         assert_eq!(admission.next_for(&unit, &view), None, "it waits for quota");
+    }
+
+    #[test]
+    fn a_pod_that_its_job_releases_no_longer_holds_its_quota() {
+        let (mut admission, mut queue) = (Admission::default(), PendingQueue::default());
+        let pod = |owner: Option<&str>| -> Pod {
+            let owner = owner.map(
+                |uid| json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": uid, "controller": true}]),
+            );
+            serde_json::from_value(json!({"metadata": {"name": "p", "namespace": "default", "ownerReferences": owner}}))
+                .expect("a pod")
+        };
+        let (name, owned, released) = (NamespacedName::new("default", "p"), pod(Some("j")), pod(None));
+        admission.pod_changed(&name, None, Some(&owned), &mut queue);
+        assert_eq!(admission.pods_of.len(), 1);
+        admission.pod_changed(&name, Some(&owned), Some(&released), &mut queue);
+        assert!(admission.pods_of.is_empty(), "the Job has no pod left");
+        assert!(queue.ready().any(|unit| matches!(unit, UnitRef::BatchJob(_))), "its next action may follow now");
+        admission.pod_changed(&name, Some(&released), None, &mut queue);
+        assert!(admission.pods_of.is_empty());
     }
 }

@@ -279,7 +279,8 @@ impl Decided {
                     self.add_requests(&mut used, member, 1);
                 }
                 let limit = &snapshot.queues().get(queue).limit;
-                (0..used.len()).any(|index| requested[index] > 0 && limit[index] != UNDEFINED && used[index] > limit[index])
+                (0..used.len())
+                    .any(|index| requested[index] > 0 && limit[index] != UNDEFINED && used[index] > limit[index])
             })
     }
 

@@ -185,7 +185,10 @@ impl NeutralQueues {
         let since = ids.iter().map(|&id| loaded.snapshot.pod(id).start).min().and_then(time);
         let admission = running.then(|| AdmissionSpec {
             cluster_queue: queue.clone(),
-            pod_set_assignments: requested.iter().map(|(name, amounts)| self.assignment(name, amounts.clone())).collect(),
+            pod_set_assignments: requested
+                .iter()
+                .map(|(name, amounts)| self.assignment(name, amounts.clone()))
+                .collect(),
         });
         let reserved = Condition {
             type_: "QuotaReserved".to_owned(),

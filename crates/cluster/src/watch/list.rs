@@ -118,7 +118,7 @@ pub async fn list_all(
             Ok(listed) => {
                 let (named, nameless): (Vec<_>, Vec<_>) =
                     listed.undecodable.into_iter().partition(Undecodable::has_name);
-                Ok((objects, named.iter().map(Undecodable::unreadable).collect(), warnings(kind, &nameless)))
+                Ok((objects, named.into_iter().map(|object| object.unreadable).collect(), warnings(kind, &nameless)))
             }
             Err(error) if is_unknown_kind(&error) => Ok((Vec::new(), Vec::new(), Vec::new())),
             Err(error) if has_code(&error, 403) && kind.resource().need == Need::Completes => {

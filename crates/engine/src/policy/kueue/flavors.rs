@@ -72,7 +72,8 @@ pub(super) fn assign(
             borrowing = borrowing.max(grade.level);
             for (pair, amount, mode) in choice {
                 resources.push(AssignedResource { resource: quota.rules.resource_of[pair.index()], flavor, amount });
-                *assigned.entry(pair).or_default() += amount;
+                let sum = assigned.entry(pair).or_default();
+                *sum = sum.saturating_add(amount);
                 if mode != FlavorMode::Fit && !contested.contains(&pair) {
                     contested.push(pair);
                 }
@@ -177,8 +178,12 @@ fn grade_flavor(
     let mut choice = Vec::new();
     for &(resource, amount) in wanted {
         let pair = quota.rules.flavor_resource(flavor, resource)?;
-        let grade =
-            grade_flavor_resource(search, quota, pair, amount + assigned.get(&pair).copied().unwrap_or_default());
+        let grade = grade_flavor_resource(
+            search,
+            quota,
+            pair,
+            amount.saturating_add(assigned.get(&pair).copied().unwrap_or_default()),
+        );
         choice.push((pair, amount, grade.mode));
         worst = Some(match worst {
             None => grade,

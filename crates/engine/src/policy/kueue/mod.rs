@@ -296,12 +296,17 @@ impl<'a> Search<'a> {
     ) -> Option<AdmissionPlan> {
         let sets = &self.workload.pod_sets;
         let deltas: Vec<i64> = sets.iter().map(|set| set.count - set.min_count.unwrap_or(set.count)).collect();
-        let total: i64 = deltas.iter().sum();
+        let total = deltas.iter().fold(0_i64, |sum, delta| sum.saturating_add(*delta));
+        // The share of a set in the removed pods, at most `delta`. Any tenant may write a count whose product with another exceeds 64 bits.
+        let share = |delta: i64, removed: i64| {
+            let share = i128::from(delta) * i128::from(removed) / i128::from(total.max(1));
+            i64::try_from(share).unwrap_or(delta)
+        };
         // Fewer pods are assumed to fit wherever more do. Without a minimum below the full size `total` is 0, and nothing is tried.
         let counts = |removed: i64| -> Vec<i64> {
-            full.iter().zip(&deltas).map(|(count, delta)| count - delta * removed / total.max(1)).collect()
+            full.iter().zip(&deltas).map(|(count, delta)| count - share(*delta, removed)).collect()
         };
-        let (mut low, mut high, mut found) = (1, total + 1, None);
+        let (mut low, mut high, mut found) = (1, total.saturating_add(1), None);
         while low < high {
             let middle = low + (high - low) / 2;
             let mut reasons = before.clone();
