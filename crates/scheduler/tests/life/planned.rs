@@ -251,7 +251,7 @@ fn a_recorded_decision_names_a_job_by_one_of_its_pods() {
     let mut life = Life::of(koordinator.recording(Profile::of_policy("Koordinator")), with(read(JOB)));
     let record = life.step().record.expect("the decision is recorded");
     let test = documents("record", &record.text)[0].read(&mut ObjectSet::default()).expect("the record is valid");
-    let preemptor = test.expect("the first document is the test").object.spec.preemptor;
+    let preemptor = test.expect("the first document is the test").object.spec.preemptor.clone();
     assert_eq!((&*preemptor.kind, &*preemptor.name), ("Pod", "high"));
 }
 
