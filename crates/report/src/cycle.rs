@@ -91,7 +91,7 @@ pub fn cycle_report(loaded: &Loaded, policy: &Kueue, now: Timestamp) -> CycleRep
     let budgets = violations.reports();
     let violated = budgets.iter().map(|budget| budget.sentence("the cycle"));
     CycleReport {
-        warnings: loaded.warnings.iter().cloned().chain(violated).collect(),
+        warnings: loaded.warnings.iter().map(ToString::to_string).chain(violated).collect(),
         budgets,
         api_version: "reprieve.dev/v1alpha1",
         kind: "Cycle",

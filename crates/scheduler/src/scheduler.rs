@@ -170,6 +170,7 @@ impl Scheduler {
     fn refresh(&mut self, now: Timestamp) {
         if self.bugs.has(Bug::BrokenObjectStopsRebuild) && !self.view.live.quarantined().is_empty() {
             return;
+        self.inject_rebuild_panic();
         }
         self.view.live.refresh();
         self.report_problems(now);
