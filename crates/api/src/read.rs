@@ -22,6 +22,9 @@ use crate::{
 /// A longer line is refused before it is parsed, because no object of Kubernetes has one.
 const MAX_LINE_BYTES: usize = 64 << 20;
 
+/// What every document must be.
+const EXPECTED_OBJECT: &str = "a Kubernetes object with apiVersion and kind";
+
 /// One document of a stream.
 #[derive(Clone, Debug)]
 pub struct Document<'t> {
@@ -184,6 +187,9 @@ impl Document<'_> {
         let position =
             position.map(|(line, column)| format!("line {}, column {column}: ", line + self.line)).unwrap_or_default();
         let first = message.lines().next().unwrap_or_default();
+        if message.contains(EXPECTED_OBJECT) {
+            return format!("{position}this is not {EXPECTED_OBJECT}");
+        }
         let problem = match first.split_once(" at line ").map_or(first, |(problem, _)| problem) {
             problem if problem.starts_with("cannot deserialize null into string") => {
                 "a key is null; quote it".to_owned()
@@ -296,7 +302,7 @@ impl<'de> Visitor<'de> for &mut DocumentVisitor<'_, '_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a Kubernetes object with apiVersion and kind")
+        f.write_str(EXPECTED_OBJECT)
     }
 
     fn visit_unit<E>(self) -> Result<Value, E> {

@@ -390,7 +390,7 @@ impl SnapshotBuilder {
         let scheduled = condition(status, "PodScheduled").and_then(|index| index.last_transition_time.as_ref());
         let preempted = condition(status, "DisruptionTarget")
             .is_some_and(|condition| condition.reason.as_deref() == Some("PreemptionByScheduler"));
-        let leaving = object.metadata.deletion_timestamp.as_ref();
+        let deleted = object.metadata.deletion_timestamp.as_ref();
         let (obstacles, texts) = (&self.obstacles, &mut self.interners.texts);
         let obstacle = if node.is_none() { obstacles.find(object, refused_queue, texts) } else { None };
         let counts = !matches!(obstacle, Some(Obstacle::Gates(_) | Obstacle::OtherScheduler));
@@ -408,7 +408,7 @@ impl SnapshotBuilder {
             nominated,
             start: status.start_time.as_ref().map_or(Timestamp::NOT_STARTED, |start| timestamp(start.0)),
             scheduled: scheduled.map(|time| timestamp(time.0)),
-            terminating: leaving.map(|time| Terminating { deadline: timestamp(time.0), by_preemption: preempted }),
+            terminating: deleted.map(|time| Terminating { deadline: timestamp(time.0), by_preemption: preempted }),
             toleration: self.classes.toleration(class),
             protected: self.protected.contains(&name.namespace),
             opted_out: self.classes.opted_out(class),
@@ -455,14 +455,14 @@ impl SnapshotBuilder {
             // A node with a taint that cannot be read is not among the drafts.
             let taints = spec.taints.iter().flatten().filter_map(|taint| self.interners.taint(taint).ok());
             let taints = taints.collect();
-            let opponents = spec.pod_preemption_policy.and_then(|policy| policy.disable_resize_preemption);
+            let disabled = spec.pod_preemption_policy.and_then(|policy| policy.disable_resize_preemption);
             Node {
                 name: self.interners.value(&name),
                 allocatable: resources.iter().map(|resource| allocatable.get(resource).copied().unwrap_or(0)).collect(),
                 labels: self.interners.labels(object.metadata.labels.as_ref()),
                 taints,
                 cordon: (spec.unschedulable == Some(true)).then(|| self.interners.cordon()),
-                resize_preempts: opponents.is_none_or(|opponents| opponents.is_empty()),
+                resize_preempts: disabled.is_none_or(|disabled| disabled.is_empty()),
             }
         };
         nodes.into_iter().map(convert).collect()

@@ -70,10 +70,10 @@ impl Admission {
     fn update_pending(&mut self, name: &NamespacedName, workload: Option<&Object>, queue: &mut PendingQueue) {
         let unit = UnitRef::Workload(name.clone());
         let is_pending = |workload: &KueueWorkload| {
-            let (status, off) = (workload.status.as_ref(), workload.spec.active == Some(false));
+            let (status, is_inactive) = (workload.status.as_ref(), workload.spec.active == Some(false));
             let waits =
                 |status: &KueueWorkloadStatus| status.admission.is_none() && !is_true(&status.conditions, "Finished");
-            !off && status.is_none_or(waits)
+            !is_inactive && status.is_none_or(waits)
         };
         match workload {
             Some(Object::KueueWorkload(workload)) if is_pending(workload) => {
@@ -90,7 +90,7 @@ impl Admission {
         }
     }
 
-    /// Updates the pods of a Job.
+    /// Updates the unfinished pods of a Job. `before` and `after` are the pod, unless it is missing or finished.
     pub fn pod_changed(
         &mut self,
         name: &NamespacedName,
@@ -143,7 +143,7 @@ impl Admission {
         let state = JobState { job, workload: own, has_pods };
         let workload_target = || view.target(workload);
         let job_target = || view.target(key);
-        let about = || workload.clone();
+        let workload_key = || workload.clone();
         let (action, event) = match next_job_step(&state, |name| flavor(name, view))? {
             JobStep::CreateWorkload => {
                 let created = job_workload::workload(job, priority_of(job, view));
@@ -164,23 +164,23 @@ impl Admission {
             }
             JobStep::RestoreJob(settings) => (Action::RestoreJob { job: job_target()?, settings }, None),
             JobStep::RequeueWorkload => {
-                let event = (about(), EventReason::Requeued, REQUEUED.to_owned());
+                let event = (workload_key(), EventReason::Requeued, REQUEUED.to_owned());
                 (Action::RequeueWorkload { workload: workload_target()? }, Some(event))
             }
             JobStep::FinishWorkload(reason) => {
-                let event = (about(), EventReason::Finished, FINISHED.to_owned());
+                let event = (workload_key(), EventReason::Finished, FINISHED.to_owned());
                 (Action::FinishWorkload { workload: workload_target()?, reason }, Some(event))
             }
         };
         let request = Request::of(unit, action);
         Some(match event {
-            Some((about, reason, message)) => request.then_event(about, Some(key.clone()), reason, message),
+            Some((regarding, reason, message)) => request.then_event(regarding, Some(key.clone()), reason, message),
             None => request,
         })
     }
 }
 
-/// Queues a Job: the next step sends its next action.
+/// Queues a Job before all other units: the next step sends its next action, which needs no decision.
 fn queue_job(job: &NamespacedName, queue: &mut PendingQueue) {
     let unit = UnitRef::BatchJob(job.clone());
     queue.upsert(&unit, PendingSummary { priority: Priority(i32::MAX), since: Timestamp(0), count: 1 });

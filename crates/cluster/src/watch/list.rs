@@ -100,9 +100,9 @@ pub fn is_unknown_kind(error: &kube::Error) -> bool {
     has_code(error, 404)
 }
 
-/// Whether the scheduler continues without a kind after this error: the API server does not know the kind, or listing an optional kind is
-/// forbidden.
-pub fn is_dispensable(kind: Kind, error: &kube::Error) -> bool {
+/// Whether the scheduler can run without a kind that cannot be listed because of this error: the API server does not know the kind, or
+/// listing an optional kind is forbidden.
+pub fn can_run_without(kind: Kind, error: &kube::Error) -> bool {
     is_unknown_kind(error) || (has_code(error, 403) && kind.resource().need != Need::Required)
 }
 

@@ -29,7 +29,7 @@ pub struct WorkloadReader {
     unsupported: (BTreeMap<NamespacedName, String>, BTreeMap<QueueId, String>),
     placed_pods: PlacedPods,
     defaults: Defaults,
-    cells: Vec<Vec<Option<FlavorResourceId>>>,
+    flavor_resources: Vec<Vec<Option<FlavorResourceId>>>,
     /// The workloads in the order of their ranks.
     pub order: BTreeMap<WorkloadOrderKey, WorkloadId>,
 }
@@ -110,7 +110,7 @@ impl WorkloadReader {
             unsupported: (unsupported_locals, unsupported_queues),
             placed_pods: places,
             defaults,
-            cells: rules.flavor_resources.clone(),
+            flavor_resources: rules.flavor_resources.clone(),
             order: BTreeMap::new(),
         }
     }
@@ -138,8 +138,8 @@ impl WorkloadReader {
             true
         });
         quarantine.reading = None;
-        let n_cells = self.cells.iter().flatten().flatten().count();
-        let beyond = workloads_beyond_sum(&workloads, n_cells, self.tree.resources.len() + 1);
+        let n_flavor_resources = self.flavor_resources.iter().flatten().flatten().count();
+        let beyond = workloads_beyond_sum(&workloads, n_flavor_resources, self.tree.resources.len() + 1);
         let beyond: BTreeSet<NamespacedName> = beyond.into_iter().cloned().collect();
         for name in &beyond {
             if let Some(sourced) = named.remove(name) {
@@ -368,10 +368,10 @@ impl WorkloadReader {
                     return Err(InputError::new(problem).field(field).code(ProblemCode::MissingReference));
                 };
                 let of = self.tree.resources.get(resource);
-                if let Some(cell) = of.and_then(|of| self.cells[flavor.index()][of.index()]) {
+                if let Some(flavor_resource) = of.and_then(|of| self.flavor_resources[flavor.index()][of.index()]) {
                     let field = || format!("status.admission.podSetAssignments.resourceUsage.{resource}");
                     let used = requests::amount(resource, used).map_err(|error| error.field(field()))?;
-                    let sum = usage.entry(cell).or_default();
+                    let sum = usage.entry(flavor_resource).or_default();
                     *sum = added(*sum, used).map_err(|error| error.field(field()))?;
                 }
             }
