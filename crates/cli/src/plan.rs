@@ -292,5 +292,5 @@ fn note_warnings(warnings: &[String], assumed: &[&str]) {
 
 fn print_names<'a>(victims: impl Iterator<Item = &'a VictimRef>) -> Result<(), Error> {
     let mut names = victims.filter_map(|victim| victim.pod.as_deref().or(victim.workload.as_deref()));
-    names.try_for_each(output::line)
+    names.try_for_each(|name| output::line(&output::escaped(name)))
 }

@@ -22,8 +22,9 @@ use crate::queue_source::QueueSource;
 use crate::schedulers::gang_of;
 use crate::shape::{Interners, keys_of, selected_keys};
 use crate::sums::{LARGE_AMOUNT, beyond_sum, pods_beyond_sum};
+use crate::unsupported::ignored_tolerations;
 use crate::yunikorn::{application_of, is_daemon, queue_tree};
-use crate::{Amounts, Classes, Interner, QueueSpec, by_name, nth_rank, requests, timestamp};
+use crate::{Amounts, Classes, Interner, QueueSpec, Warning, by_name, nth_rank, requests, timestamp};
 use reprieve_api::koordinator::label;
 use reprieve_api::kueue::POD_SET;
 use reprieve_api::object_set::Unreadable;
@@ -58,7 +59,7 @@ pub struct SnapshotBuilder {
     pub is_over_sum: bool,
     /// By node and resource: what the node offers when no pod on it counts as the whole node.
     pub allocatable: Vec<Vec<i64>>,
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// The objects that are set aside and to which pods may refer.
@@ -175,7 +176,7 @@ impl SnapshotBuilder {
         let jobs = jobs(objects, is_own, quarantine);
         let owners = Owners::new(objects);
         if let Policy::YuniKorn(_) = policy {
-            warnings.extend(owners.warning(objects));
+            warnings.extend(owners.warning(objects).map(Warning::from));
         }
         let mut interners = Interners { texts, ..new_interners(objects) };
         let yunikorn_queues = tree.iter().flat_map(|tree| &tree.queues).map(|queue| &queue.spec);
@@ -243,13 +244,14 @@ impl SnapshotBuilder {
             if sourced.object.is_finished() {
                 continue;
             }
+            quarantine.reads(sourced);
             let ReadPod { pod, problem, blocks_node } = self.pod(&name, &sourced.object, None);
             if let Some(problem) = problem {
                 quarantine.add(key_of(sourced), Some(&sourced.source), problem);
             }
             let Some(pod) = pod else { continue };
             if pod.node.is_none() {
-                self.warnings.extend(ignored_tolerations(&name, &sourced.object));
+                self.warnings.extend(ignored_tolerations(&key_of(sourced), &sourced.object));
             }
             if let Some(node) = pod.node.filter(|_| blocks_node) {
                 self.blocked.entry(node).or_default().insert(name.clone());
@@ -519,6 +521,7 @@ impl SnapshotBuilder {
         quarantine: &mut Quarantine,
     ) {
         for (name, budget) in by_name::<NamespacedName, _>(&objects.budgets) {
+            quarantine.reads(budget);
             let selector = budget.object.spec.as_ref().and_then(|spec| spec.selector.as_ref());
             let selector = match self.interners.selector(selector) {
                 Ok(selector) => selector,
@@ -582,20 +585,6 @@ fn new_interners(objects: &ObjectSet) -> Interners {
         interners.namespace_labels.insert(id, labels);
     }
     interners
-}
-
-/// Returns a warning for each toleration of a pending pod with operator `Gt` or `Lt`, which tolerates no taint, as in a cluster without
-/// that feature gate.
-fn ignored_tolerations(name: &NamespacedName, pod: &ApiPod) -> Vec<String> {
-    let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_ref());
-    let tolerations = tolerations.into_iter().flatten().enumerate();
-    let ignored = tolerations.filter_map(|(index, toleration)| {
-        let operator = toleration.operator.as_deref().filter(|operator| matches!(*operator, "Gt" | "Lt"))?;
-        Some(format!(
-            "Pod {name}: spec.tolerations[{index}].operator: {operator} is not supported; the toleration is ignored"
-        ))
-    });
-    ignored.collect()
 }
 
 /// Returns the condition of this type if its status is `True`.

@@ -11,7 +11,7 @@ use crate::preemption_priority::{InvalidPreemptionPriority, preemption_priority}
 use crate::quarantine::Quarantine;
 use crate::unsupported::field_of_group;
 use crate::untrusted::Untrusted;
-use crate::{Classes, Interner, by_name};
+use crate::{Classes, Interner, Warning, by_name};
 use reprieve_api::workload::{PreemptionMode, Workload, WorkloadGroup};
 use reprieve_api::{
     InputError, Kind, NamespacedName, ObjectKey, ObjectRef, ObjectSet, Source, Sourced, group_of, workload_group,
@@ -38,13 +38,14 @@ pub(crate) fn groups(
     objects: &ObjectSet,
     classes: &Classes,
     texts: &mut Interner,
-    warnings: &mut Vec<String>,
+    warnings: &mut Vec<Warning>,
     quarantine: &mut Quarantine,
 ) -> Groups {
     let workloads = by_name::<NamespacedName, _>(&objects.workloads);
     let pod_groups = by_name::<NamespacedName, _>(&objects.pod_groups);
     let mut groups = Groups { good: BTreeMap::new(), broken: BTreeMap::new() };
-    for (name, Sourced { object: workload, source }) in &workloads {
+    for (name, sourced @ Sourced { object: workload, source }) in &workloads {
+        quarantine.reads(sourced);
         for part in &workload.spec.pod_groups {
             let part_name = NamespacedName::new(&name.namespace, &workload_group(&name.name, &part.name, None));
             for replica in replicas(objects, &part_name) {
@@ -54,11 +55,13 @@ pub(crate) fn groups(
             }
         }
     }
-    for (name, Sourced { object: group, source }) in &pod_groups {
+    for (name, sourced @ Sourced { object: group, source }) in &pod_groups {
+        quarantine.reads(sourced);
         let read = GroupReader { classes, texts, warnings, kind: Kind::PodGroup, name, source };
         let read = read.pod_group(group);
         groups.insert(name.clone(), read, ObjectKey::new(Kind::PodGroup, name.clone()), quarantine);
     }
+    quarantine.reading = None;
     groups
 }
 
@@ -121,7 +124,7 @@ fn replicas(objects: &ObjectSet, part: &NamespacedName) -> BTreeSet<NamespacedNa
 struct GroupReader<'a> {
     classes: &'a Classes,
     texts: &'a mut Interner,
-    warnings: &'a mut Vec<String>,
+    warnings: &'a mut Vec<Warning>,
     kind: Kind,
     name: &'a NamespacedName,
     source: &'a Source,
@@ -168,7 +171,7 @@ impl GroupReader<'_> {
         let victim_priority =
             preemption_priority(fields.preemption_class, &self.name.namespace, priority, self.classes).unwrap_or_else(
                 |refused| {
-                    self.warnings.push(format!("{object}: {refused}"));
+                    self.warnings.push(format!("{object}: {refused}").into());
                     priority
                 },
             );

@@ -49,6 +49,7 @@ mod sums;
 pub mod time;
 pub mod unsupported;
 mod untrusted;
+mod warning;
 mod workload_classes;
 mod yunikorn;
 mod yunikorn_arguments;
@@ -73,6 +74,7 @@ pub use queue_spec::QueueSpec;
 pub use quota::{is_finished, queue_specs};
 pub use requests::Amounts;
 pub use time::timestamp;
+pub use warning::Warning;
 pub use workload_classes::WorkloadClasses;
 // The queues of YuniKorn.
 pub use yunikorn::{check_queues, queue_of, queue_tree};

@@ -9,7 +9,7 @@ mod shared;
 mod yunikorn;
 
 use reprieve_engine::laws::Law;
-use reprieve_engine::{ResourceId, Timestamp};
+use reprieve_engine::{PodId, ResourceId, Timestamp};
 
 pub use filters::{filter_failure, node_refusal, unknown_room};
 pub(crate) use kueue::share;
@@ -116,6 +116,19 @@ pub fn law(law: &Law, names: &Names) -> ReasonText {
             kueue::fair_share(*own, names.queue(*queue), *theirs, *is_final)
         }
         Law::AboveThreshold { threshold } => kueue::above_threshold(*threshold),
+    }
+}
+
+/// The same as [`law`], without the names of the pods that are hidden. Other laws about a unit name only its own pods.
+pub fn law_without(law: &Law, names: &Names, is_hidden: impl Fn(PodId) -> bool) -> ReasonText {
+    match law {
+        Law::PreemptionInProgress { terminating, nodes, until } if terminating.iter().any(|&pod| is_hidden(pod)) => {
+            shared::in_progress_without_names(terminating.len(), nodes, *until, names)
+        }
+        Law::NodeReserved { pod } if is_hidden(*pod) => {
+            reason_text("NodeReserved", "the node is reserved for a pod of another namespace")
+        }
+        law => self::law(law, names),
     }
 }
 

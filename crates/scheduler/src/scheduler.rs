@@ -22,7 +22,6 @@ use reprieve_loader::{Loaded, Question, QueueSettings};
 use reprieve_report::budget_report::pods_against_budgets;
 use reprieve_report::decision::DecisionReport;
 use reprieve_report::planned_actions::{bound, planned_actions, victims};
-use reprieve_report::reasons;
 use reprieve_report::report::report_decision;
 use reprieve_report::unit_ref::UnitRef;
 
@@ -171,6 +170,7 @@ impl Scheduler {
         if self.bugs.has(Bug::BrokenObjectStopsRebuild) && !self.view.live.quarantined().is_empty() {
             return;
         }
+        self.inject_rebuild_panic();
         self.view.live.refresh();
         self.report_problems(now);
     }
@@ -275,7 +275,7 @@ impl Scheduler {
 
     /// Puts a unit to wait because of a law.
     fn wait_by_law(&mut self, unit: &UnitRef, law: &Law, now: Timestamp) -> StepOutcome {
-        let words = reasons::law(law, &self.view.loaded().names);
+        let words = self.view.law_shown_to(unit, law);
         let (reason, why) = (WaitReason::Law(words.name), words.text);
         self.evict_rest_of_broken_gangs(unit, now);
         match law {
@@ -295,7 +295,7 @@ impl Scheduler {
             _ => "it does not fit now, and no set of victims that the policy allows makes it fit",
         };
         let (reason, why) = law.map_or((WaitReason::NoFeasiblePlan, none.to_owned()), |law| {
-            let words = reasons::law(law, &self.view.loaded().names);
+            let words = self.view.law_shown_to(unit, law);
             (WaitReason::Law(words.name), words.text)
         });
         // 2. Whether younger units wait for this one. Room does not help a unit with an obstacle, so no room is kept for it.
@@ -379,7 +379,10 @@ impl Scheduler {
             ),
             PreemptionPhase::Contested(other) => (
                 WaitReason::PREEMPTION_IN_PROGRESS,
-                format!("its victims are marked for {other}, which is scheduled first"),
+                format!(
+                    "its victims are marked for {}, which is scheduled first",
+                    self.view.preemptor_shown_in(&unit.key().name.namespace, &other)
+                ),
             ),
         };
         self.wait_for_change(unit, reason, why)

@@ -36,6 +36,7 @@ impl PendingQueue {
             let class_key = if has_victims(&unit) { None } else { self.class_key(&unit, view, now) };
             let is_head = class.is_some_and(|class| class_key.as_ref() == Some(self.classes.key(class)));
             if let Some((older, until)) = self.blocked_by_older(&unit, now) {
+                let older = view.preemptor_shown_in(&unit.key().name.namespace, older);
                 let why: Arc<str> = format!("{older} has waited longer and is scheduled first").into();
                 self.park_behind_older(&unit, class_key, until, &why, now);
                 parked.push((unit, WaitReason::WaitingForOlderUnit, why));
