@@ -11,18 +11,18 @@ use crate::finding::Finding;
 use crate::fit::{Preemptor, fits};
 use crate::groups::Group;
 use crate::lawful::{in_progress_for_group, pods_of, potential_victims, unknown_class_on};
-use crate::members::{domains, first_fit, first_fit_is_best, is_monotonic};
+use crate::members::{domains, enough_fit, is_monotonic};
 use crate::obstacle::{is_unsupported, is_unsupported_group};
 use crate::occupancy::Occupancy;
+use crate::Settings;
 use crate::reprieve::{ReprieveResult, by_importance, reprieve, violating};
 
-/// Returns what is wrong with an answer about a group; `None` if the group is not defined or none of its pods is pending. `priority_cut` is
-/// the setting of policy Kubernetes: no victim may be above the lowest sufficient priority (docs/rules/kubernetes-groups.md#g17).
+/// Returns what is wrong with an answer about a group; `None` if the group is not defined or none of its pods is pending.
 pub fn check(
     cluster: &Cluster<'_>,
     claimed: &ClaimedAnswer<'_>,
     name: &NamespacedName,
-    priority_cut: bool,
+    settings: Settings,
     now: Timestamp,
 ) -> Option<Vec<Finding>> {
     let group = cluster.groups.get(name)?;
@@ -42,7 +42,7 @@ pub fn check(
     let preemptor = Preemptor { priority: group.priority, pods: pending, resize: false, now };
     let occupancy = Occupancy::of(cluster);
     let domains = domains(cluster, group, &running);
-    let group_check = GroupCheck { cluster, claimed, preemptor, group, running, domains, occupancy, priority_cut };
+    let group_check = GroupCheck { cluster, claimed, preemptor, group, running, domains, occupancy, settings };
     for &(pod, _) in &claimed.placement {
         if !group_check.preemptor.pods.contains(&pod) {
             return Some(vec![Finding::NotOfThePreemptor { pod: cluster.pod_name(pod) }]);
@@ -67,7 +67,7 @@ struct GroupCheck<'a> {
     running: Vec<usize>,
     domains: Vec<Vec<usize>>,
     occupancy: Occupancy<'a>,
-    priority_cut: bool,
+    settings: Settings,
 }
 
 impl GroupCheck<'_> {
@@ -135,33 +135,43 @@ impl GroupCheck<'_> {
             return findings;
         }
         findings.extend(self.in_progress());
-        if first_fit_is_best(self.cluster, &self.preemptor.pods) {
-            for domain in &self.domains {
-                let usable = self.usable(domain);
-                let potential = potential_victims(self.cluster, &self.preemptor, &usable);
-                let removed = self.occupancy.without(&pods_of(self.cluster, &potential));
-                let members = first_fit(&removed, &self.preemptor, &usable);
-                if self.is_enough(members) && !potential.is_empty() {
-                    findings.push(Finding::LawfulPlanForGroup { members });
-                    break;
-                }
+        for domain in &self.domains {
+            let usable = self.usable(domain);
+            let potential = potential_victims(self.cluster, &self.preemptor, &usable);
+            let removed = self.occupancy.without(&pods_of(self.cluster, &potential));
+            if self.enough_fit(&removed, &usable) == Some(true) && !potential.is_empty() {
+                findings.push(Finding::LawfulPlanForGroup { members: self.needed() });
+                break;
             }
         }
         findings
     }
 
-    /// docs/rules/kubernetes-groups.md#g9: the first member that does not fit where it is placed, each checked with the earlier members
-    /// already placed.
+    /// docs/rules/kubernetes-groups.md#g9, docs/rules/kubernetes-groups.md#g24: the first member that does not fit where it is placed, each
+    /// checked with the earlier members already placed. A member that needs the company of a later one is checked again after that one.
     fn does_not_fit(&self, occupancy: &Occupancy<'_>) -> Option<Finding> {
         let mut occupancy = occupancy.clone();
-        for &(pod, node) in &self.claimed.placement {
-            if let Err(failure) = fits(&occupancy, &self.preemptor, pod, node) {
-                let (pod, node) = (self.cluster.pod_name(pod), self.cluster.node_name(node));
-                return Some(Finding::DoesNotFit { pod, node, failure });
-            }
+        let mut left = self.claimed.placement.clone();
+        loop {
+            let fitting = left.iter().position(|&(pod, node)| fits(&occupancy, &self.preemptor, pod, node).is_ok());
+            let Some(fitting) = fitting.filter(|&at| at == 0 || !self.settings.greedy) else { break };
+            let (pod, node) = left.remove(fitting);
             occupancy.put(pod, node);
         }
-        None
+        let &(pod, node) = left.first()?;
+        let failure = fits(&occupancy, &self.preemptor, pod, node).err()?;
+        let (pod, node) = (self.cluster.pod_name(pod), self.cluster.node_name(node));
+        Some(Finding::DoesNotFit { pod, node, failure })
+    }
+
+    /// The number of members to place at least.
+    fn needed(&self) -> usize {
+        self.group.min_count.saturating_sub(self.running.len()).max(1)
+    }
+
+    /// Whether enough members fit on the nodes; `None` if that is not known.
+    fn enough_fit(&self, occupancy: &Occupancy<'_>, nodes: &[usize]) -> Option<bool> {
+        enough_fit(occupancy, &self.preemptor, nodes, self.needed(), self.settings.greedy)
     }
 
     fn is_enough(&self, placed: usize) -> bool {
@@ -202,15 +212,10 @@ impl GroupCheck<'_> {
         })
     }
 
-    /// The finding that the group fits without victims. `None` also if the members differ or constrain each other, so that first fit proves
-    /// nothing.
+    /// The finding that the group fits without victims. `None` also if that is not known.
     fn fits_now(&self) -> Option<Finding> {
-        if !first_fit_is_best(self.cluster, &self.preemptor.pods) {
-            return None;
-        }
-        let counts = self.domains.iter().map(|domain| first_fit(&self.occupancy, &self.preemptor, domain));
-        let members = counts.max().filter(|&placed| self.is_enough(placed))?;
-        Some(Finding::GroupFitsNow { members })
+        let fits = self.domains.iter().any(|domain| self.enough_fit(&self.occupancy, domain) == Some(true));
+        fits.then(|| Finding::GroupFitsNow { members: self.needed() })
     }
 
     /// docs/rules/kubernetes-groups.md#g7, docs/rules/kubernetes-groups.md#g12: the preemption that is in progress for the group. `None`
@@ -256,13 +261,13 @@ impl GroupCheck<'_> {
         // With the priority cut, the units that violate a budget are reprieved first, then the cut is found, the members are placed a
         // second time, and the rest is reprieved; so the victims of the final placement may differ from those computed here. They are the
         // same if no unit violates a budget and the placed members are monotonic: then the units above the cut are reprieved first anyway.
-        if !self.priority_cut || (!budgets_matter && self.is_monotonic()) {
+        if !self.settings.priority_cut || (!budgets_matter && self.is_monotonic()) {
             let expected = self.cluster.pod_names(&pods_of(self.cluster, &victims));
             if expected != self.cluster.pod_names(&self.claimed.victims) {
                 findings.push(Finding::WrongVictimsOfPlacement { expected });
             }
         }
-        if self.priority_cut {
+        if self.settings.priority_cut {
             findings.extend(self.above_the_cut(&usable, &potential));
         } else {
             findings.extend(self.left_out(&removed, &usable));
@@ -280,8 +285,7 @@ impl GroupCheck<'_> {
         let lower = |unit: &usize| self.cluster.units[*unit].priority < priority && !violating.contains_key(unit);
         let lower: Vec<usize> = potential.iter().copied().filter(lower).collect();
         let removed = self.occupancy.without(&pods_of(self.cluster, &lower));
-        let enough = first_fit_is_best(self.cluster, &self.preemptor.pods)
-            && self.is_enough(first_fit(&removed, &self.preemptor, usable));
+        let enough = self.enough_fit(&removed, usable) == Some(true);
         let pod = self.cluster.pods[self.cluster.units[highest].pods[0]].name.to_string();
         enough.then_some(Finding::AboveTheCut { pod, priority })
     }

@@ -65,6 +65,7 @@ pub fn law(law: &Law, names: &Names) -> ReasonText {
             shared::in_progress(terminating, nodes, *until, names)
         }
         // Kubernetes.
+        Law::SearchLimit => reason_text("SearchLimit", shared::SEARCH_LIMIT),
         Law::GroupMismatch { member, about } => shared::group_mismatch(names.pod(*member), about),
         // YuniKorn.
         Law::NotUnderGuarantee { queue, short } => yunikorn::not_under_guarantee(*queue, short, names),

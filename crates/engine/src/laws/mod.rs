@@ -117,6 +117,8 @@ pub enum Law {
         /// Why the queue is refused.
         cause: QueueRefusal,
     },
+    /// The step budget of the complete search is spent, so whether the members fit is not known. docs/rules/kubernetes-groups.md#g24
+    SearchLimit,
     /// A member's priority or `preemptionPolicy` differs from that of its group. docs/rules/kubernetes-groups.md#g20
     GroupMismatch {
         /// The member.

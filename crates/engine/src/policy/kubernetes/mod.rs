@@ -16,7 +16,7 @@ use crate::fit::{Placement, Preemptor, PreemptorId};
 use crate::gate::gate;
 use crate::ids::{NodeId, Timestamp};
 use crate::laws::Law;
-use crate::place::place;
+use crate::place::{NotPlaced, place_enough};
 use crate::snapshot::{Pod, Snapshot};
 use crate::what_if::WhatIf;
 
@@ -61,8 +61,10 @@ fn take_all_then_reprieve<R: Recorder>(
     now: Timestamp,
     recorder: &mut R,
 ) -> Outcome {
-    if let Some(placement) = fits(what_if, preemptor, domains) {
-        return Outcome::Schedule(placement);
+    match fits(what_if, preemptor, domains) {
+        Ok(placement) => return Outcome::Schedule(placement),
+        Err(NotPlaced::TooFew) => {}
+        Err(NotPlaced::StepLimit) => return Outcome::Unschedulable(Some(Law::SearchLimit)),
     }
     if let Some(law) = gate(what_if, preemptor) {
         return match law {
@@ -75,18 +77,22 @@ fn take_all_then_reprieve<R: Recorder>(
         };
     }
     let plan = match preemptor.id {
-        PreemptorId::Pod(pod) => pod::best(what_if, preemptor, pod, now, recorder),
+        PreemptorId::Pod(pod) => pod::best(what_if, preemptor, pod, now, recorder).ok_or(NotPlaced::TooFew),
         PreemptorId::Group(_) | PreemptorId::Workload(_) => {
             group::best(what_if, policy, preemptor, domains, now, recorder)
         }
     };
-    if let Some(plan) = plan.as_ref().filter(|_| R::RECORDS) {
+    if let Some(plan) = plan.as_ref().ok().filter(|_| R::RECORDS) {
         recorder.chosen(plan, |other| other.cost.difference(&plan.cost));
         mark_equal_costs(what_if, preemptor, plan, recorder, |victim_node, node| {
             stays_in_one_domain(plan, domains, victim_node, node)
         });
     }
-    plan.map_or(Outcome::Unschedulable(None), Outcome::Preempt)
+    match plan {
+        Ok(plan) => Outcome::Preempt(plan),
+        Err(NotPlaced::TooFew) => Outcome::Unschedulable(None),
+        Err(NotPlaced::StepLimit) => Outcome::Unschedulable(Some(Law::SearchLimit)),
+    }
 }
 
 /// Whether the whole placement is still in one domain if the pods on `from` are placed on `to` instead.
@@ -97,19 +103,25 @@ fn stays_in_one_domain(plan: &Plan, domains: &[Domain], from: NodeId, to: NodeId
 }
 
 /// The placement without victims; of several domains the one for most members.
-fn fits(what_if: &mut WhatIf<'_>, preemptor: &Preemptor, domains: &[Domain]) -> Option<Placement> {
+fn fits(what_if: &mut WhatIf<'_>, preemptor: &Preemptor, domains: &[Domain]) -> Result<Placement, NotPlaced> {
     match preemptor.id {
-        PreemptorId::Pod(pod) => pod::free_node(what_if, preemptor, pod).map(|node| vec![(pod, node)]),
+        PreemptorId::Pod(pod) => {
+            pod::free_node(what_if, preemptor, pod).map(|node| vec![(pod, node)]).ok_or(NotPlaced::TooFew)
+        }
         PreemptorId::Group(_) | PreemptorId::Workload(_) => {
-            let mut best: Option<Placement> = None;
+            let mut best = Err(NotPlaced::TooFew);
             for domain in domains {
                 let mark = what_if.mark();
-                let placement = place(what_if, preemptor, &domain.nodes, &[], &[]);
+                let placed = place_enough(what_if, preemptor, &domain.nodes, &[], &[]);
                 what_if.back_to(mark);
-                let more = best.as_ref().is_none_or(|best| placement.len() > best.len());
-                if placement.len() >= preemptor.needed && more {
-                    best = Some(placement);
-                }
+                best = match (best, placed) {
+                    (Ok(best), Ok(placed)) if placed.len() <= best.len() => Ok(best),
+                    (_, Ok(placed)) | (Ok(placed), Err(_)) => Ok(placed),
+                    (Err(NotPlaced::StepLimit), Err(_)) | (Err(_), Err(NotPlaced::StepLimit)) => {
+                        Err(NotPlaced::StepLimit)
+                    }
+                    (Err(NotPlaced::TooFew), Err(NotPlaced::TooFew)) => Err(NotPlaced::TooFew),
+                };
             }
             best
         }
