@@ -10,7 +10,7 @@ use crate::cluster::Cluster;
 use crate::finding::Finding;
 use crate::fit::{Preemptor, fits};
 use crate::groups::Group;
-use crate::lawful::{in_progress_for_group, pods_of, potential_victims, unknown_class_on};
+use crate::lawful::{in_progress, pods_of, potential_victims_of_gang, preempted_for, unknown_class_on};
 use crate::members::{domains, enough_fit, is_monotonic};
 use crate::obstacle::{is_unsupported, is_unsupported_group};
 use crate::occupancy::Occupancy;
@@ -26,7 +26,11 @@ pub fn check(
     now: Timestamp,
 ) -> Option<Vec<Finding>> {
     let group = cluster.groups.get(name)?;
-    let named = (0..cluster.pods.len()).filter(|&pod| cluster.pods[pod].group.as_ref() == Some(name));
+    // docs/rules/kubernetes-groups.md#g26: a bound member that terminates neither counts nor blocks.
+    let named = (0..cluster.pods.len()).filter(|&pod| {
+        let pod = &cluster.pods[pod];
+        pod.group.as_ref() == Some(name) && (pod.node.is_none() || !pod.terminating)
+    });
     let (running, pending): (Vec<usize>, Vec<usize>) = named.partition(|&pod| cluster.pods[pod].node.is_some());
     // A refusal names the first pending pod, even if that pod takes no part in the placement.
     let first = *pending.first()?;
@@ -63,7 +67,7 @@ struct GroupCheck<'a> {
     claimed: &'a ClaimedAnswer<'a>,
     preemptor: Preemptor,
     group: &'a Group,
-    /// The bound members, terminating ones included: all count for the minimum (docs/rules/kubernetes-groups.md#g5).
+    /// The bound members that do not terminate, which count for the minimum (docs/rules/kubernetes-groups.md#g5).
     running: Vec<usize>,
     domains: Vec<Vec<usize>>,
     occupancy: Occupancy<'a>,
@@ -91,11 +95,14 @@ impl GroupCheck<'_> {
         findings.extend(self.may_not_preempt());
         findings.extend(self.members_differ());
         findings.extend(self.in_progress());
+        if self.claimed.is_freed_by(&preempted_for(self.cluster, &self.preemptor), self.settings) {
+            findings.push(Finding::OnlyPreemptedPods);
+        }
         findings.extend(self.claimed.unlawful_victims(&self.preemptor));
         let removed = self.occupancy.without(&self.claimed.victims);
         findings.extend(self.does_not_fit(&removed));
         findings.extend(self.too_few());
-        for &(_, node) in &self.claimed.placement {
+        for node in self.claimed.victims.iter().filter_map(|&pod| self.cluster.pods[pod].node) {
             findings.extend(unknown_class_on(self.cluster, &self.preemptor, node));
         }
         if self.is_monotonic() {
@@ -115,7 +122,7 @@ impl GroupCheck<'_> {
         findings.extend(self.fits_now());
         findings.extend(self.may_not_preempt());
         findings.extend(self.members_differ());
-        if self.in_progress().is_none() {
+        if self.in_progress().is_none() && !self.may_fit_once_victims_are_gone() {
             findings.push(Finding::NothingInProgress);
         }
         let nominations = self.preemptor.pods.iter().filter_map(|&pod| Some((pod, self.cluster.pods[pod].nominated?)));
@@ -136,10 +143,9 @@ impl GroupCheck<'_> {
         }
         findings.extend(self.in_progress());
         for domain in &self.domains {
-            let usable = self.usable(domain);
-            let potential = potential_victims(self.cluster, &self.preemptor, &usable);
+            let potential = potential_victims_of_gang(self.cluster, &self.preemptor, domain);
             let removed = self.occupancy.without(&pods_of(self.cluster, &potential));
-            if self.enough_fit(&removed, &usable) == Some(true) && !potential.is_empty() {
+            if self.enough_fit(&removed, domain) == Some(true) && !potential.is_empty() {
                 findings.push(Finding::LawfulPlanForGroup { members: self.needed() });
                 break;
             }
@@ -190,13 +196,6 @@ impl GroupCheck<'_> {
         self.domains.iter().find(holds_all)
     }
 
-    /// The nodes of a domain on which pods may be preempted: those without a pod of lower priority whose PriorityClass is
-    /// not defined (docs/rules/toleration.md#t3).
-    fn usable(&self, domain: &[usize]) -> Vec<usize> {
-        let known = |&node: &usize| unknown_class_on(self.cluster, &self.preemptor, node).is_none();
-        domain.iter().copied().filter(known).collect()
-    }
-
     /// docs/rules/kubernetes-groups.md#g5, docs/rules/kubernetes-groups.md#g8: a member that is not placed although it fits on a node
     /// together with all placed members.
     fn left_out(&self, occupancy: &Occupancy<'_>, nodes: &[usize]) -> Option<Finding> {
@@ -218,13 +217,47 @@ impl GroupCheck<'_> {
         fits.then(|| Finding::GroupFitsNow { members: self.needed() })
     }
 
-    /// docs/rules/kubernetes-groups.md#g7, docs/rules/kubernetes-groups.md#g12: the preemption that is in progress for the group. `None`
-    /// if the group has no domain or too few members, so that room would not help.
+    /// docs/rules/kubernetes-groups.md#g7, docs/rules/kubernetes-groups.md#g12, docs/rules/kubernetes-groups.md#g25: the preemption that is
+    /// in progress for the group, and for which it must wait. `None` if the group has no domain or too few members, so that room would not
+    /// help, or if its nominated placement does not stand.
     fn in_progress(&self) -> Option<Finding> {
         if self.domains.is_empty() || !self.is_enough(self.preemptor.pods.len()) {
             return None;
         }
-        in_progress_for_group(self.cluster, &self.preemptor)
+        let stands = || self.settings.waits_for_stale_nominations || self.placement_stands();
+        in_progress(self.cluster, &self.preemptor).filter(|_| stands())
+    }
+
+    /// docs/rules/kubernetes-groups.md#g25: whether enough members are known to fit once the pods that were preempted for the group are
+    /// gone, with the nominated members on their nodes where they fit. Only nominees of a higher priority compete.
+    fn placement_stands(&self) -> bool {
+        let removed = self.occupancy.without(&preempted_for(self.cluster, &self.preemptor));
+        let Preemptor { priority, ref pods, now, .. } = self.preemptor;
+        let preemptor = Preemptor { priority: priority + 1, pods: pods.clone(), resize: false, now };
+        self.domains.iter().any(|domain| {
+            let (mut occupancy, mut others) = (removed.clone(), Vec::new());
+            for &pod in &preemptor.pods {
+                let nominated = self.cluster.pods[pod].nominated.filter(|node| domain.contains(node));
+                match nominated.filter(|&node| fits(&occupancy, &preemptor, pod, node).is_ok()) {
+                    Some(node) => occupancy.put(pod, node),
+                    None => others.push(pod),
+                }
+            }
+            let kept = preemptor.pods.len() - others.len();
+            let needed = self.needed().saturating_sub(kept);
+            let others = Preemptor { pods: others, ..preemptor.clone() };
+            let fit = needed == 0
+                || enough_fit(&occupancy, &others, domain, needed, self.settings.greedy) == Some(true);
+            kept > 0 && fit
+        })
+    }
+
+    /// Whether the group may fit once the pods that were preempted for it are gone.
+    fn may_fit_once_victims_are_gone(&self) -> bool {
+        let preempted = preempted_for(self.cluster, &self.preemptor);
+        let removed = self.occupancy.without(&preempted);
+        let may_fit = |domain: &Vec<usize>| self.enough_fit(&removed, domain) != Some(false);
+        !self.settings.waits_for_stale_nominations && !preempted.is_empty() && self.domains.iter().any(may_fit)
     }
 
     /// docs/rules/kubernetes-groups.md#g6: a member that may not preempt; the first member if the whole group may not.
@@ -253,8 +286,7 @@ impl GroupCheck<'_> {
     /// of the claimed placement again. Also reports a victim above the priority cut or, without the cut, a member that is left out.
     fn wrong_victims(&self, domain: &[usize]) -> Vec<Finding> {
         let mut findings = Vec::new();
-        let usable = self.usable(domain);
-        let potential = potential_victims(self.cluster, &self.preemptor, &usable);
+        let potential = potential_victims_of_gang(self.cluster, &self.preemptor, domain);
         let removed = self.occupancy.without(&pods_of(self.cluster, &potential));
         let is_valid = |occupancy: &Occupancy<'_>| self.does_not_fit(occupancy).is_none();
         let ReprieveResult { victims, budgets_matter, .. } = reprieve(&removed, &potential, &is_valid);
@@ -268,9 +300,9 @@ impl GroupCheck<'_> {
             }
         }
         if self.settings.priority_cut {
-            findings.extend(self.above_the_cut(&usable, &potential));
+            findings.extend(self.above_the_cut(domain, &potential));
         } else {
-            findings.extend(self.left_out(&removed, &usable));
+            findings.extend(self.left_out(&removed, domain));
         }
         findings
     }

@@ -65,7 +65,7 @@ fn run(claim: &Claim<'_>) -> Result<Vec<Finding>, Finding> {
         "Pod" => cluster
             .pod(&name.to_string())
             .filter(|&pod| cluster.pods[pod].node.is_none() || cluster.pods[pod].resizing)
-            .map(|pod| pod::check(&cluster, &claimed, pod, claim.now)),
+            .map(|pod| pod::check(&cluster, &claimed, pod, claim.settings, claim.now)),
         "PodGroup" => {
             // docs/rules/kubernetes-groups.md#g21: the group of a Workload may be named with dashes.
             let is_it = |group: &&reprieve_api::NamespacedName| {

@@ -11,11 +11,14 @@ pub struct Settings {
     pub max_preemption_priority_excess: u32,
     /// Whether only the greedy placement of a group counts, and not every assignment (docs/rules/kubernetes-groups.md#g24).
     pub greedy: bool,
+    /// Whether a unit waits while preempted pods terminate on a nominated node, also if it would not fit there
+    /// (docs/rules/kubernetes-groups.md#g25).
+    pub waits_for_stale_nominations: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { priority_cut: true, max_preemption_priority_excess: 1_000, greedy: false }
+        Self { priority_cut: true, max_preemption_priority_excess: 1_000, greedy: false, waits_for_stale_nominations: false }
     }
 }
 
@@ -32,6 +35,7 @@ impl Settings {
             priority_cut: cut.unwrap_or(!is_compatible),
             max_preemption_priority_excess: excess.unwrap_or(default.max_preemption_priority_excess),
             greedy: text("search").map_or(is_compatible, |search| search == "Greedy"),
+            waits_for_stale_nominations: text("staleNominations").map_or(is_compatible, |stale| stale == "Wait"),
         }
     }
 }

@@ -84,7 +84,7 @@ impl Preemptor {
             PreemptorId::Group(id) => {
                 let group = snapshot.group(id);
                 let members = group.members.iter().copied().filter(|&pod| is_to_be_placed(snapshot, pod)).collect();
-                let running = group.members.iter().filter(|&&pod| snapshot.pod(pod).node.is_some()).count();
+                let running = group.members.iter().filter(|&&pod| snapshot.pod(pod).runs()).count();
                 (members, group.min_count.saturating_sub(running).max(1), group.priority)
             }
         };

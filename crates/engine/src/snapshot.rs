@@ -151,6 +151,11 @@ impl Pod {
         };
         self.node.is_some() || pending
     }
+
+    /// Whether the pod counts as a running member of its group.
+    pub fn runs(&self) -> bool {
+        self.node.is_some() && self.terminating.is_none()
+    }
 }
 
 /// A job: its pods are placed together or not at all.

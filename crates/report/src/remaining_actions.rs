@@ -123,7 +123,8 @@ impl<S: PodStates> Remaining<'_, S> {
     }
 
     /// The earlier victims that the unit may wait for, if one of them, or a pod on a nominated node, is evicted and the unit has enough
-    /// nominated nodes.
+    /// nominated nodes. Under policy Kubernetes the decision itself considers preempted pods (docs/rules/kubernetes-groups.md#g25), so that
+    /// only pods remain that terminate for another reason.
     pub fn leaving_victims(&self, preemptor: &Preemptor) -> Option<LeavingVictims> {
         let Loaded { snapshot, names, .. } = self.loaded;
         // Pods of a Koordinator gang beyond its minimum are no reason for a second preemption.
@@ -145,7 +146,12 @@ impl<S: PodStates> Remaining<'_, S> {
             return None;
         }
         let leaving = marked.iter().filter_map(|pod| names.pod_id(pod)).chain(evicted);
-        let leaving = Vec::from_iter(leaving.collect::<BTreeSet<PodId>>());
+        let leaving = leaving.collect::<Vec<PodId>>();
+        let is_preempted = |pod: &PodId| snapshot.pod(*pod).terminating.is_some_and(|leaving| leaving.by_preemption);
+        if matches!(self.policy, Policy::Kubernetes(_)) && leaving.iter().any(is_preempted) {
+            return None; // the decision has considered the preempted pods
+        }
+        let leaving = Vec::from_iter(leaving.into_iter().collect::<BTreeSet<PodId>>());
         Some(LeavingVictims { placement, leaving })
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use reprieve_api::{Kind, NamespacedName, Object, ObjectKey};
+use reprieve_api::{Kind, NamespacedName, Object, ObjectKey, Pod};
 use reprieve_engine::Timestamp;
 use reprieve_loader::timestamp;
 use reprieve_report::unit_ref::UnitRef;
@@ -96,6 +96,14 @@ impl StatusUpdates {
         requests
     }
 
+    /// Notes that a unit preempts: the next report why it waits is written even if the reason is the same, because it names other victims.
+    pub fn preempting(&mut self, unit: &UnitRef, view: &ClusterView) {
+        for pod in view.members(unit) {
+            self.reported.forget(&ObjectKey::new(Kind::Pod, pod));
+        }
+        self.reported.forget(&unit.key());
+    }
+
     /// Forgets what was reported on an object that is deleted.
     pub fn forget(&mut self, key: &ObjectKey) {
         self.reported.forget(key);
@@ -111,7 +119,7 @@ fn scheduled(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Option<Requ
     let gang = group.spec.scheduling_policy.gang.as_ref();
     let needed = gang.map_or(1, |gang| usize::try_from(gang.min_count).unwrap_or(0)).max(1);
     let is_unbound =
-        |pod: &&NamespacedName| view.pod(pod).is_none_or(|pod| pod.node_name.is_none()) || view.assumed.is_binding(pod);
+        |name: &&NamespacedName| !view.pod(name).is_some_and(runs) || view.assumed.is_binding(name);
     let members = view.live.members(key);
     // At most this many members may be unbound; one more, and too few are bound.
     let max_unbound = members.len().checked_sub(needed)?;
@@ -121,6 +129,10 @@ fn scheduled(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Option<Requ
     let (reason, message) = ("Scheduled", "Scheduled: enough of its pods are bound".to_owned());
     let condition = ConditionUpdate { type_: GROUP_SCHEDULED, holds: true, reason, message, since: now };
     update(key.clone(), condition, view)
+}
+
+fn runs(pod: &Pod) -> bool {
+    pod.node_name.is_some() && pod.metadata.deletion_timestamp.is_none()
 }
 
 /// Reports whether a pod of the group has another priority than the group (docs/rules/kubernetes-groups.md#g20). Only a group that waits is

@@ -117,6 +117,11 @@ pub enum Law {
         /// Why the queue is refused.
         cause: QueueRefusal,
     },
+    /// The group that the preemptor names does not exist. docs/rules/kubernetes-groups.md#g26
+    GroupMissing {
+        /// The pod that names it.
+        pod: PodId,
+    },
     /// The step budget of the complete search is spent, so whether the members fit is not known. docs/rules/kubernetes-groups.md#g24
     SearchLimit,
     /// A member's priority or `preemptionPolicy` differs from that of its group. docs/rules/kubernetes-groups.md#g20
@@ -286,6 +291,7 @@ impl Law {
                 | Self::OtherScheduler { .. }
                 | Self::Unsupported { .. }
                 | Self::QueueRefused { .. }
+                | Self::GroupMissing { .. }
         )
     }
 }

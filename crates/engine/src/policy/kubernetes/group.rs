@@ -8,6 +8,7 @@ use crate::domains::Domain;
 use crate::explanation::{DomainRefusal, NodeFilterFailure, Recorder, TooFew};
 use crate::fit::{Placement, Preemptor};
 use crate::ids::{NodeId, PodId, Priority, Timestamp, UnitId};
+use crate::laws::Law;
 use crate::place::{NotPlaced, place, place_enough};
 use crate::reprieve::{ReprieveTrial, VictimReasons};
 use crate::what_if::WhatIf;
@@ -68,10 +69,12 @@ fn plan<R: Recorder>(
     recorder: &mut R,
     reasons: VictimReasons<'_>,
 ) -> Result<Plan, DomainRefusal> {
-    let is_open = |node: &NodeId| node_law(what_if.snapshot(), preemptor, *node, recorder).is_none();
-    let nodes: Vec<NodeId> = domain.nodes.iter().copied().filter(is_open).collect();
-    let mut removed = candidates(what_if.snapshot(), preemptor, nodes.iter().copied(), now, recorder);
-    let mut search = Search { what_if, preemptor, nodes };
+    // docs/rules/toleration.md#t3: on these nodes no pod is a candidate, but their free room may be used.
+    let law_on = |&node: &NodeId| Some((node, node_law(what_if.snapshot(), preemptor, node, recorder)?));
+    let closed: Vec<(NodeId, Law)> = domain.nodes.iter().filter_map(law_on).collect();
+    let nodes = domain.nodes.iter().copied();
+    let mut removed = candidates(what_if.snapshot(), preemptor, nodes, &closed, now, recorder);
+    let mut search = Search { what_if, preemptor, nodes: &domain.nodes };
     if removed.is_empty() {
         return Err(DomainRefusal::NoCandidate(search.too_few::<R>(&removed, domain)));
     }
@@ -106,7 +109,7 @@ fn remove(what_if: &mut WhatIf<'_>, removed: &[Candidate]) {
 struct Search<'w, 's, 'a> {
     what_if: &'w mut WhatIf<'s>,
     preemptor: &'a Preemptor,
-    nodes: Vec<NodeId>,
+    nodes: &'a [NodeId],
 }
 
 impl<'s> Search<'_, 's, '_> {
@@ -118,7 +121,7 @@ impl<'s> Search<'_, 's, '_> {
     fn placement(&mut self, removed: &[Candidate], paid: &[UnitId]) -> Result<Placement, NotPlaced> {
         let mark = self.what_if.mark();
         remove(self.what_if, removed);
-        let placement = place_enough(self.what_if, self.preemptor, &self.nodes, removed, paid);
+        let placement = place_enough(self.what_if, self.preemptor, self.nodes, removed, paid);
         self.what_if.back_to(mark);
         placement
     }
@@ -130,7 +133,7 @@ impl<'s> Search<'_, 's, '_> {
         }
         let mark = self.what_if.mark();
         remove(self.what_if, removed);
-        let placement = place(self.what_if, self.preemptor, &self.nodes, removed, &[]);
+        let placement = place(self.what_if, self.preemptor, self.nodes, removed, &[]);
         let is_placed = |pod: &PodId| placement.iter().any(|(placed, _)| placed == pod);
         let unplaced = self.preemptor.members.iter().copied().find(|pod| !is_placed(pod));
         let on_each = |pod| NodeFilterFailure::on_each(self.what_if, self.preemptor, pod, &domain.nodes);
