@@ -5,6 +5,7 @@
 use jiff::Timestamp;
 use reprieve_api::{NamespacedName, OutcomeName};
 
+use crate::Settings;
 use crate::claimed::ClaimedAnswer;
 use crate::cluster::Cluster;
 use crate::finding::Finding;
@@ -14,7 +15,6 @@ use crate::lawful::{in_progress, pods_of, potential_victims_of_gang, preempted_f
 use crate::members::{domains, enough_fit, is_monotonic};
 use crate::obstacle::{is_unsupported, is_unsupported_group};
 use crate::occupancy::Occupancy;
-use crate::Settings;
 use crate::reprieve::{ReprieveResult, by_importance, reprieve, violating};
 
 /// Returns what is wrong with an answer about a group; `None` if the group is not defined or none of its pods is pending.
@@ -246,8 +246,8 @@ impl GroupCheck<'_> {
             let kept = preemptor.pods.len() - others.len();
             let needed = self.needed().saturating_sub(kept);
             let others = Preemptor { pods: others, ..preemptor.clone() };
-            let fit = needed == 0
-                || enough_fit(&occupancy, &others, domain, needed, self.settings.greedy) == Some(true);
+            let fit =
+                needed == 0 || enough_fit(&occupancy, &others, domain, needed, self.settings.greedy) == Some(true);
             kept > 0 && fit
         })
     }
@@ -269,10 +269,7 @@ impl GroupCheck<'_> {
 
     /// docs/rules/kubernetes-groups.md#g20: a member whose priority or preemption policy differs from that of the group.
     fn members_differ(&self) -> Option<Finding> {
-        let differs = |&&pod: &&usize| {
-            let pod = &self.cluster.pods[pod];
-            pod.priority != self.group.priority || pod.preempts != self.group.preempts
-        };
+        let differs = |&&pod: &&usize| self.settings.refuses_mismatch && self.cluster.pods[pod].differs_from_group;
         let pod = self.running.iter().chain(&self.preemptor.pods).find(differs)?;
         Some(Finding::MembersDiffer { pod: self.cluster.pod_name(*pod) })
     }

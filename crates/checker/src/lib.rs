@@ -58,10 +58,13 @@ pub fn check(claim: &Claim<'_>) -> Vec<Finding> {
 }
 
 fn run(claim: &Claim<'_>) -> Result<Vec<Finding>, Finding> {
-    let cluster = Cluster::read(claim.objects, claim.settings.max_preemption_priority_excess, claim.scheduler_name)?;
+    let cluster = Cluster::read(claim.objects, claim.settings, claim.scheduler_name)?;
     let claimed = ClaimedAnswer::read(&cluster, claim.answer)?;
     let name = claim.preemptor.full_name();
     let findings = match claim.preemptor.kind.as_str() {
+        "Pod" if let Some(group) = cluster.gang_of(&name.to_string()) => {
+            group::check(&cluster, &claimed, &group, claim.settings, claim.now)
+        }
         "Pod" => cluster
             .pod(&name.to_string())
             .filter(|&pod| cluster.pods[pod].node.is_none() || cluster.pods[pod].resizing)

@@ -5,19 +5,25 @@ use std::cmp::Reverse;
 use jiff::Timestamp;
 use reprieve_api::OutcomeName;
 
-use crate::claimed::ClaimedAnswer;
 use crate::Settings;
+use crate::claimed::ClaimedAnswer;
 use crate::cluster::Cluster;
 use crate::finding::Finding;
 use crate::fit::{Preemptor, fits, is_unresolvable};
-use crate::lawful::{in_progress, in_progress_for_pod, pods_of, preempted_for, potential_victims, unknown_class_on};
+use crate::lawful::{in_progress, in_progress_for_pod, pods_of, potential_victims, preempted_for, unknown_class_on};
 use crate::members::is_monotonic;
 use crate::obstacle::{is_gang_refused, is_unsupported};
 use crate::occupancy::Occupancy;
 use crate::reprieve::{ReprieveResult, reprieve, start};
 
 /// What is wrong with an answer about one pod.
-pub fn check(cluster: &Cluster<'_>, claimed: &ClaimedAnswer<'_>, pod: usize, settings: Settings, now: Timestamp) -> Vec<Finding> {
+pub fn check(
+    cluster: &Cluster<'_>,
+    claimed: &ClaimedAnswer<'_>,
+    pod: usize,
+    settings: Settings,
+    now: Timestamp,
+) -> Vec<Finding> {
     let facts = &cluster.pods[pod];
     let preemptor = Preemptor { priority: facts.priority, pods: vec![pod], resize: facts.resizing, now };
     // A resized pod is counted once, with its desired requests.

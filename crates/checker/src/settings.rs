@@ -14,11 +14,19 @@ pub struct Settings {
     /// Whether a unit waits while preempted pods terminate on a nominated node, also if it would not fit there
     /// (docs/rules/kubernetes-groups.md#g25).
     pub waits_for_stale_nominations: bool,
+    /// Whether a group is refused whose members differ from it (docs/rules/kubernetes-groups.md#g20).
+    pub refuses_mismatch: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { priority_cut: true, max_preemption_priority_excess: 1_000, greedy: false, waits_for_stale_nominations: false }
+        Self {
+            priority_cut: true,
+            max_preemption_priority_excess: 1_000,
+            greedy: false,
+            waits_for_stale_nominations: false,
+            refuses_mismatch: false,
+        }
     }
 }
 
@@ -35,6 +43,7 @@ impl Settings {
             priority_cut: cut.unwrap_or(!is_compatible),
             max_preemption_priority_excess: excess.unwrap_or(default.max_preemption_priority_excess),
             greedy: text("search").map_or(is_compatible, |search| search == "Greedy"),
+            refuses_mismatch: text("priorityMismatch").map_or(is_compatible, |mismatch| mismatch == "Refuse"),
             waits_for_stale_nominations: text("staleNominations").map_or(is_compatible, |stale| stale == "Wait"),
         }
     }

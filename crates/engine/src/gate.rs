@@ -15,10 +15,7 @@ pub(crate) fn preemption_in_progress(what_if: &WhatIf<'_>, preemptor: &Preemptor
 
 /// As [`preemption_in_progress`], as kube-scheduler sees it: a single pod does not wait for a node that refuses it for a reason that
 /// eviction cannot resolve, and a pod that is resized in place does not wait. A group waits for all its nominated nodes.
-pub(crate) fn preemption_in_progress_as_kube_scheduler(
-    what_if: &mut WhatIf<'_>,
-    preemptor: &Preemptor,
-) -> Option<Law> {
+pub(crate) fn preemption_in_progress_as_kube_scheduler(what_if: &mut WhatIf<'_>, preemptor: &Preemptor) -> Option<Law> {
     let mut nodes: Vec<NodeId> = nominated_nodes(what_if.snapshot(), preemptor);
     nodes.retain(|&node| Some(node) != preemptor.resizes_on);
     if let PreemptorId::Pod(pod) = preemptor.id {

@@ -23,7 +23,8 @@ pub(crate) fn preempted_pods(snapshot: &Snapshot, law: &Law) -> Vec<PodId> {
     let Law::PreemptionInProgress { terminating, .. } = law else { return Vec::new() };
     let units = terminating.iter().filter_map(|&pod| snapshot.unit_of(pod));
     let pods = units.flat_map(|unit| snapshot.unit(unit).pods.iter().copied());
-    let is_preempted = |pod: &PodId| snapshot.pod(*pod).terminating.is_some_and(|terminating| terminating.by_preemption);
+    let is_preempted =
+        |pod: &PodId| snapshot.pod(*pod).terminating.is_some_and(|terminating| terminating.by_preemption);
     let mut pods: Vec<PodId> = pods.filter(is_preempted).collect();
     pods.sort_unstable();
     pods.dedup();
@@ -58,8 +59,7 @@ pub(crate) fn placement_stands(
         });
         let kept = preemptor.members.len() - others.members.len();
         others.needed = preemptor.needed.saturating_sub(kept);
-        let fits = kept > 0
-            && (others.needed == 0 || place_enough(what_if, &others, &domain.nodes, &[], &[]).is_ok());
+        let fits = kept > 0 && (others.needed == 0 || place_enough(what_if, &others, &domain.nodes, &[], &[]).is_ok());
         what_if.back_to(mark);
         fits
     });

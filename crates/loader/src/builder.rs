@@ -12,6 +12,7 @@ use reprieve_engine::{
 
 use crate::groups::{GroupDraft, groups};
 use crate::koordinator::{BrokenJob, DISABLE_PREEMPTIBLE, can_preempt, jobs, preemptible, quota_tree};
+use crate::member_values::MemberValues;
 use crate::obstacles::Obstacles;
 use crate::owners::Owners;
 use crate::priority_classes::ALLOW_PREEMPTION;
@@ -22,6 +23,7 @@ use crate::queue_source::QueueSource;
 use crate::schedulers::gang_of;
 use crate::shape::{Interners, keys_of, selected_keys};
 use crate::sums::{LARGE_AMOUNT, beyond_sum, pods_beyond_sum};
+use crate::unsupported::ignored_tolerations;
 use crate::yunikorn::{application_of, is_daemon, queue_tree};
 use crate::{Amounts, Classes, Interner, QueueSpec, by_name, nth_rank, requests, timestamp};
 use reprieve_api::koordinator::label;
@@ -40,6 +42,8 @@ pub struct SnapshotBuilder {
     pub interners: Interners,
     pub nodes: BTreeMap<String, NodeId>,
     pub groups: BTreeMap<NamespacedName, GroupId>,
+    /// The values of groups that count for their pods.
+    pub member_values: MemberValues,
     pub shapes: Shapes,
     pub queues: QueueSource,
     /// Which namespaces may use which queues.
@@ -186,6 +190,7 @@ impl SnapshotBuilder {
             interners,
             nodes: BTreeMap::new(),
             groups: groups.good.keys().cloned().enumerate().map(|(index, name)| (name, GroupId::new(index))).collect(),
+            member_values: MemberValues::new(policy, groups.good.values().map(|draft| draft.values.clone())),
             shapes: Shapes::default(),
             queues: QueueSource::new(tree, quotas),
             queue_scope,
@@ -229,7 +234,7 @@ impl SnapshotBuilder {
 
     /// Returns the groups with the ids of their topologies.
     pub(crate) fn groups_with_topologies(&mut self, groups: Vec<GroupDraft>) -> Vec<Group> {
-        let with_topology = |GroupDraft { group, topology_key }| {
+        let with_topology = |GroupDraft { group, topology_key, .. }| {
             let topology = topology_key.map(|key| self.interners.topology(&key));
             Group { topology, ..group }
         };
@@ -345,7 +350,7 @@ impl SnapshotBuilder {
             class_unknown: !set_aside && self.classes.is_undefined(class),
             ..self.judged_fields(name, object, node, refused)
         };
-        ReadPod { pod: Some(pod), problem, blocks_node }
+        ReadPod { pod: Some(self.member_values.apply(pod, &self.classes)), problem, blocks_node }
     }
 
     /// Returns the node of a bound pod; the problem says that the node is missing or set aside.
@@ -577,20 +582,6 @@ fn new_interners(objects: &ObjectSet) -> Interners {
         interners.namespace_labels.insert(id, labels);
     }
     interners
-}
-
-/// Returns a warning for each toleration of a pending pod with operator `Gt` or `Lt`, which tolerates no taint, as in a cluster without
-/// that feature gate.
-fn ignored_tolerations(name: &NamespacedName, pod: &ApiPod) -> Vec<String> {
-    let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_ref());
-    let tolerations = tolerations.into_iter().flatten().enumerate();
-    let ignored = tolerations.filter_map(|(index, toleration)| {
-        let operator = toleration.operator.as_deref().filter(|operator| matches!(*operator, "Gt" | "Lt"))?;
-        Some(format!(
-            "Pod {name}: spec.tolerations[{index}].operator: {operator} is not supported; the toleration is ignored"
-        ))
-    });
-    ignored.collect()
 }
 
 /// Returns the condition of this type if its status is `True`.

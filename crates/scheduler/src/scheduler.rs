@@ -142,6 +142,9 @@ impl Scheduler {
         }
         // 2. Rebuild a stale snapshot.
         self.refresh(now);
+        for group in self.status.changed_groups() {
+            self.queue.group_changed(group, &self.view);
+        }
         // 3. Work without a decision.
         let conditions = self.status.update_groups(&self.view, now);
         self.send_all(conditions, now);

@@ -212,7 +212,8 @@ impl Cluster {
             is_first || in_zone().any(|other| other.app == app)
         });
         let is_spread = pod.spread_with.is_none_or(|app| {
-            let count = |zone: usize| pods.iter().filter(|other| other.app == app && zone_of(other) == Some(zone)).count();
+            let count =
+                |zone: usize| pods.iter().filter(|other| other.app == app && zone_of(other) == Some(zone)).count();
             let counted = self.nodes.iter().filter(|node| node.fast || !pod.needs_fast);
             let least = counted.map(|node| count(node.zone)).min().unwrap_or(0);
             count(zone) + usize::from(app == pod.app) <= least + 1

@@ -14,6 +14,7 @@ pub mod unknown_class;
 
 use crate::fit::Preemptor;
 use crate::ids::{NodeId, PodId, Priority, QueueId, ResourceId, ShareMilli, TextId, Timestamp, UnitId};
+pub use crate::snapshot::Mismatch;
 use crate::snapshot::{QueueRefusal, Snapshot};
 
 /// A guaranteed resource of which less is left than is requested.
@@ -25,25 +26,6 @@ pub struct TooLittle {
     pub left: i64,
     /// The amount that the pod requests.
     pub requested: i64,
-}
-
-/// The field in which a member differs from its group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mismatch {
-    /// `priority`.
-    Priority {
-        /// The priority of the member.
-        member: Priority,
-        /// The priority of the group.
-        group: Priority,
-    },
-    /// `preemptionPolicy`.
-    Preempting {
-        /// Whether the member may preempt.
-        member: bool,
-        /// Whether the group may preempt.
-        group: bool,
-    },
 }
 
 /// A named rule that spares a unit or refuses a preemptor.

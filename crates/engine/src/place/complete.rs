@@ -51,15 +51,15 @@ impl Gang {
         let shapes: Vec<(ShapeId, bool)> = classes.iter().map(|class| (class.shape, class.pods.len() > 1)).collect();
         let interplay = what_if.inter_pod().interplay(snapshot, &shapes);
         let is_simple = interplay.region.is_empty() && !interplay.company;
-        let is_greedy_best =
-            classes.len() <= 1 && is_simple && interplay.spread + interplay.exclusions.len() <= 1;
+        let is_greedy_best = classes.len() <= 1 && is_simple && interplay.spread + interplay.exclusions.len() <= 1;
         (!is_greedy_best).then_some(Self { classes, interplay })
     }
 
     /// The topology of which no domain takes two members, if there is one; of several, that with the fewest domains.
     fn exclusive(&self, what_if: &WhatIf<'_>) -> Option<TopologyId> {
         let n_classes = self.classes.len();
-        let n_pairs = n_classes * (n_classes - 1) / 2 + self.classes.iter().filter(|class| class.pods.len() > 1).count();
+        let n_pairs =
+            n_classes * (n_classes - 1) / 2 + self.classes.iter().filter(|class| class.pods.len() > 1).count();
         let all = self.interplay.exclusions.iter().filter(|(_, pairs)| pairs.len() == n_pairs);
         all.map(|(&topology, _)| topology).min_by_key(|&topology| what_if.snapshot().topology(topology).n_domains)
     }
@@ -247,8 +247,7 @@ impl Solver<'_, '_, '_> {
         accepted.iter().enumerate().any(|(index, &class)| {
             let mark = self.what_if.mark();
             self.what_if.place(self.gang.classes[class].pods[0], node);
-            let fits =
-                accepted[index..].iter().any(|&other| self.fits(other, usize::from(other == class), node));
+            let fits = accepted[index..].iter().any(|&other| self.fits(other, usize::from(other == class), node));
             self.what_if.back_to(mark);
             fits
         })
@@ -299,7 +298,8 @@ impl Solver<'_, '_, '_> {
             let mut others = Vec::new();
             for &pod in &class.pods {
                 let nominated = snapshot.pod(pod).nominated;
-                let is_its = |&at: &usize| by_seat[at].is_none() && seats[at].0 == index && Some(seats[at].1) == nominated;
+                let is_its =
+                    |&at: &usize| by_seat[at].is_none() && seats[at].0 == index && Some(seats[at].1) == nominated;
                 match (0..seats.len()).find(is_its) {
                     Some(at) => by_seat[at] = Some(pod),
                     None => others.push(pod),

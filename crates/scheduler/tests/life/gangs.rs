@@ -78,7 +78,11 @@ fn a_gang_that_becomes_incomplete_gives_up_its_nominations_and_its_preemption() 
     let objects = with(read(GANG).into_iter().chain(["one", "two"].map(member)).chain([low]).collect());
     let mut life = Life::new(objects);
     let step = life.step();
-    assert!(matches!(&step.outcome, StepOutcome::MarkVictims { victims, .. } if victims.len() == 1), "{:?}", step.outcome);
+    assert!(
+        matches!(&step.outcome, StepOutcome::MarkVictims { victims, .. } if victims.len() == 1),
+        "{:?}",
+        step.outcome
+    );
     life.succeed(&step);
     life.delete("two");
     let mut given_up = Vec::new();
@@ -132,12 +136,14 @@ fn pods_of_a_missing_group_wait_for_it() {
 
 #[test]
 fn a_stale_nomination_is_given_up_while_its_victim_terminates() {
-    let other = read("
+    let other = read(
+        "
 apiVersion: v1
 kind: Node
 metadata: {name: other}
 status: {allocatable: {cpu: 4, pods: 10}}
-");
+",
+    );
     let pods = vec![pod("low-1", 1, 4, Some("node")), pod("low-2", 2, 4, Some("other")), pod("urgent", 10, 4, None)];
     let mut life = Life::new(with(pods.into_iter().chain(other).collect()));
     let mut evicted_so_far = Vec::new();

@@ -31,7 +31,7 @@ pub(crate) fn decide<R: Recorder>(
     now: Timestamp,
     recorder: &mut R,
 ) -> Outcome {
-    if let Some(law) = group_mismatch::refuses(snapshot, preemptor) {
+    if let Some(law) = group_mismatch::refuses(snapshot, policy, preemptor) {
         if R::RECORDS {
             decisive::report_gang(snapshot, preemptor, recorder);
         }
