@@ -11,7 +11,7 @@ use crate::cluster::Cluster;
 use crate::finding::Finding;
 use crate::fit::{Preemptor, fits};
 use crate::groups::Group;
-use crate::lawful::{in_progress, pods_of, potential_victims_of_gang, preempted_for, unknown_class_on};
+use crate::lawful::{candidates_of_gang, in_progress, pods_of, preempted_for, unknown_class_on};
 use crate::members::{domains, enough_fit, is_monotonic};
 use crate::obstacle::{is_unsupported, is_unsupported_group};
 use crate::occupancy::Occupancy;
@@ -143,9 +143,9 @@ impl GroupCheck<'_> {
         }
         findings.extend(self.in_progress());
         for domain in &self.domains {
-            let potential = potential_victims_of_gang(self.cluster, &self.preemptor, domain);
-            let removed = self.occupancy.without(&pods_of(self.cluster, &potential));
-            if self.enough_fit(&removed, domain) == Some(true) && !potential.is_empty() {
+            let candidates = candidates_of_gang(self.cluster, &self.preemptor, domain);
+            let removed = self.occupancy.without(&pods_of(self.cluster, &candidates));
+            if self.enough_fit(&removed, domain) == Some(true) && !candidates.is_empty() {
                 findings.push(Finding::LawfulPlanForGroup { members: self.needed() });
                 break;
             }
@@ -283,10 +283,10 @@ impl GroupCheck<'_> {
     /// of the claimed placement again. Also reports a victim above the priority cut or, without the cut, a member that is left out.
     fn wrong_victims(&self, domain: &[usize]) -> Vec<Finding> {
         let mut findings = Vec::new();
-        let potential = potential_victims_of_gang(self.cluster, &self.preemptor, domain);
-        let removed = self.occupancy.without(&pods_of(self.cluster, &potential));
+        let candidates = candidates_of_gang(self.cluster, &self.preemptor, domain);
+        let removed = self.occupancy.without(&pods_of(self.cluster, &candidates));
         let is_valid = |occupancy: &Occupancy<'_>| self.does_not_fit(occupancy).is_none();
-        let ReprieveResult { victims, budgets_matter, .. } = reprieve(&removed, &potential, &is_valid);
+        let ReprieveResult { victims, budgets_matter, .. } = reprieve(&removed, &candidates, &is_valid);
         // With the priority cut, the units that violate a budget are reprieved first, then the cut is found, the members are placed a
         // second time, and the rest is reprieved; so the victims of the final placement may differ from those computed here. They are the
         // same if no unit violates a budget and the placed members are monotonic: then the units above the cut are reprieved first anyway.
@@ -297,7 +297,7 @@ impl GroupCheck<'_> {
             }
         }
         if self.settings.priority_cut {
-            findings.extend(self.above_the_cut(domain, &potential));
+            findings.extend(self.above_the_cut(domain, &candidates));
         } else {
             findings.extend(self.left_out(&removed, domain));
         }
@@ -306,13 +306,13 @@ impl GroupCheck<'_> {
 
     /// The claimed victim of the highest priority, if evicting only units of a lower priority already makes room for enough members. Units
     /// that violate a budget may have been reprieved before the cut, so they are left running. A unit has at least one pod.
-    fn above_the_cut(&self, usable: &[usize], potential: &[usize]) -> Option<Finding> {
+    fn above_the_cut(&self, usable: &[usize], candidates: &[usize]) -> Option<Finding> {
         let claimed = self.claimed.units();
         let highest = claimed.into_iter().max_by_key(|&unit| self.cluster.units[unit].priority)?;
         let priority = self.cluster.units[highest].priority;
-        let violating = violating(self.cluster, &by_importance(self.cluster, potential));
+        let violating = violating(self.cluster, &by_importance(self.cluster, candidates));
         let lower = |unit: &usize| self.cluster.units[*unit].priority < priority && !violating.contains_key(unit);
-        let lower: Vec<usize> = potential.iter().copied().filter(lower).collect();
+        let lower: Vec<usize> = candidates.iter().copied().filter(lower).collect();
         let removed = self.occupancy.without(&pods_of(self.cluster, &lower));
         let enough = self.enough_fit(&removed, usable) == Some(true);
         let pod = self.cluster.pods[self.cluster.units[highest].pods[0]].name.to_string();

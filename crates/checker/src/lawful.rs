@@ -43,16 +43,16 @@ pub fn unknown_class_on(cluster: &Cluster<'_>, preemptor: &Preemptor, node: usiz
 
 /// docs/rules/toleration.md#t3: the candidates of a gang with a pod on one of the nodes. No pod on a node with a lower pod of an undefined
 /// class is one, but the gang may use the free room of that node.
-pub fn potential_victims_of_gang(cluster: &Cluster<'_>, preemptor: &Preemptor, nodes: &[usize]) -> Vec<usize> {
+pub fn candidates_of_gang(cluster: &Cluster<'_>, preemptor: &Preemptor, nodes: &[usize]) -> Vec<usize> {
     let is_known =
         |pod: &usize| cluster.pods[*pod].node.is_none_or(|node| unknown_class_on(cluster, preemptor, node).is_none());
-    let mut units = potential_victims(cluster, preemptor, nodes);
+    let mut units = candidates_on(cluster, preemptor, nodes);
     units.retain(|&unit| cluster.units[unit].pods.iter().all(is_known));
     units
 }
 
 /// The candidates with a pod on one of the nodes.
-pub fn potential_victims(cluster: &Cluster<'_>, preemptor: &Preemptor, nodes: &[usize]) -> Vec<usize> {
+pub fn candidates_on(cluster: &Cluster<'_>, preemptor: &Preemptor, nodes: &[usize]) -> Vec<usize> {
     let is_there = |pod: &usize| cluster.pods[*pod].node.is_some_and(|node| nodes.contains(&node));
     let lawful =
         |&unit: &usize| cluster.units[unit].pods.iter().any(is_there) && spared(cluster, preemptor, unit).is_none();

@@ -89,8 +89,8 @@ pub fn quota_limit(queue: QueueId, over: &[(ResourceId, i64)], names: &Names) ->
 
 pub const SEARCH_LIMIT: &str = "the search for nodes for its members ended without a result: its step limit is reached";
 
-pub fn group_mismatch(member: &NamespacedName, about: &Mismatch) -> ReasonText {
-    let text = match about {
+pub fn group_mismatch(member: &NamespacedName, mismatch: &Mismatch) -> ReasonText {
+    let text = match mismatch {
         Mismatch::Priority { member: own, group } => {
             format!("{member} has priority {}, but its group has {}", own.0, group.0)
         }

@@ -6,6 +6,7 @@ use crate::fit::{Preemptor, PreemptorId};
 use crate::laws::Law;
 use crate::snapshot::Snapshot;
 
+/// The law for the first member that differs from its group. `decide` of this policy calls it before any search.
 pub(super) fn refuses(snapshot: &Snapshot, policy: &Kubernetes, preemptor: &Preemptor) -> Option<Law> {
     let PreemptorId::Group(group) = preemptor.id else { return None };
     match policy.priority_mismatch {
@@ -13,5 +14,7 @@ pub(super) fn refuses(snapshot: &Snapshot, policy: &Kubernetes, preemptor: &Pree
         PriorityMismatch::Refuse => {}
     }
     let members = snapshot.group(group).members.iter().filter(|&&member| snapshot.pod(member).takes_part());
-    members.into_iter().find_map(|&member| Some(Law::GroupMismatch { member, about: snapshot.pod(member).mismatch? }))
+    members
+        .into_iter()
+        .find_map(|&member| Some(Law::GroupMismatch { member, mismatch: snapshot.pod(member).mismatch? }))
 }
