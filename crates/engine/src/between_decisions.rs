@@ -5,7 +5,7 @@ use crate::domains::domains;
 use crate::fit::{Placement, Preemptor};
 use crate::ids::{NodeId, PodId, Priority, ShapeId, Timestamp, UnitId};
 use crate::laws::toleration;
-use crate::place::place;
+use crate::place::place_enough;
 use crate::snapshot::{BoundPod, Snapshot};
 
 /// Whether every pod of the placement would still fit without the pods in `removed`. Room is kept for nominees of a higher priority only,
@@ -44,9 +44,9 @@ pub fn fits_without_equal_or_lower_priorities(snapshot: &mut Snapshot, preemptor
     }
     domains.iter().any(|domain| {
         let mark = what_if.mark();
-        let placed = place(&mut what_if, preemptor, &domain.nodes, &[], &[]).len();
+        let fits = place_enough(&mut what_if, preemptor, &domain.nodes, &[], &[]).is_ok();
         what_if.back_to(mark);
-        placed >= preemptor.needed
+        fits
     })
 }
 

@@ -12,6 +12,7 @@ use reprieve_engine::{
 
 use crate::groups::{GroupDraft, groups};
 use crate::koordinator::{BrokenJob, DISABLE_PREEMPTIBLE, can_preempt, jobs, preemptible, quota_tree};
+use crate::member_values::MemberValues;
 use crate::obstacles::Obstacles;
 use crate::owners::Owners;
 use crate::priority_classes::ALLOW_PREEMPTION;
@@ -41,6 +42,8 @@ pub struct SnapshotBuilder {
     pub interners: Interners,
     pub nodes: BTreeMap<String, NodeId>,
     pub groups: BTreeMap<NamespacedName, GroupId>,
+    /// The values of groups that count for their pods.
+    pub member_values: MemberValues,
     pub shapes: Shapes,
     pub queues: QueueSource,
     /// Which namespaces may use which queues.
@@ -187,6 +190,7 @@ impl SnapshotBuilder {
             interners,
             nodes: BTreeMap::new(),
             groups: groups.good.keys().cloned().enumerate().map(|(index, name)| (name, GroupId::new(index))).collect(),
+            member_values: MemberValues::new(policy, groups.good.values().map(|draft| draft.values.clone())),
             shapes: Shapes::default(),
             queues: QueueSource::new(tree, quotas),
             queue_scope,
@@ -230,7 +234,7 @@ impl SnapshotBuilder {
 
     /// Returns the groups with the ids of their topologies.
     pub(crate) fn groups_with_topologies(&mut self, groups: Vec<GroupDraft>) -> Vec<Group> {
-        let with_topology = |GroupDraft { group, topology_key }| {
+        let with_topology = |GroupDraft { group, topology_key, .. }| {
             let topology = topology_key.map(|key| self.interners.topology(&key));
             Group { topology, ..group }
         };
@@ -352,7 +356,7 @@ impl SnapshotBuilder {
             class_unknown: !set_aside && self.classes.is_undefined(class),
             ..self.judged_fields(name, object, node, refused)
         };
-        ReadPod { pod: Some(pod), problem, blocks_node }
+        ReadPod { pod: Some(self.member_values.apply(pod, &self.classes)), problem, blocks_node }
     }
 
     /// Returns the node of a bound pod; the problem says that the node is missing or set aside.

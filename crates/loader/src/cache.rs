@@ -351,6 +351,7 @@ impl SnapshotCache {
             return;
         };
         let id = self.tables.loaded.snapshot.add_group(draft.group);
+        self.tables.builder.member_values.insert(id, draft.values);
         self.tables.builder.groups.insert(key.name.clone(), id);
         self.tables.loaded.names.groups.names.push(key.name.clone());
         self.tables.loaded.names.groups.ids.insert(key.name.clone(), id);

@@ -23,6 +23,7 @@ mod index;
 mod interner;
 mod koordinator;
 mod kubernetes_arguments;
+mod member_values;
 mod membership;
 pub mod names;
 mod namespace_selector;

@@ -65,6 +65,10 @@ pub fn law(law: &Law, names: &Names) -> ReasonText {
             shared::in_progress(terminating, nodes, *until, names)
         }
         // Kubernetes.
+        Law::GroupMissing { pod } => {
+            reason_text("GroupMissing", format!("the PodGroup that {} names does not exist", names.pod(*pod)))
+        }
+        Law::SearchLimit => reason_text("SearchLimit", shared::SEARCH_LIMIT),
         Law::GroupMismatch { member, mismatch } => shared::group_mismatch(names.pod(*member), mismatch),
         // YuniKorn.
         Law::NotUnderGuarantee { queue, short } => yunikorn::not_under_guarantee(*queue, short, names),

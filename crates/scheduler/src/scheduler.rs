@@ -141,6 +141,9 @@ impl Scheduler {
         }
         // 2. Rebuild a stale snapshot.
         self.refresh(now);
+        for group in self.status.changed_groups() {
+            self.queue.group_changed(group, &self.view);
+        }
         // 3. Work without a decision.
         let conditions = self.status.update_groups(&self.view, now);
         self.send_all(conditions, now);
@@ -219,8 +222,7 @@ impl Scheduler {
             return self.wait_for_change(unit, WaitReason::InvalidObject, problem).into();
         }
         let Some((preemptor, _)) = self.view.preemptor(unit) else {
-            let why = "waiting for the rest of its pods, or for pods of an earlier start to terminate".to_owned();
-            return self.wait_for_change(unit, WaitReason::GangIncomplete, why).into();
+            return self.wait_for_members(unit, now).into();
         };
         if self.view.members(unit).iter().any(|pod| self.view.is_unknown(pod)) {
             let why = "waiting for the API server to confirm earlier requests for its pods".to_owned();
@@ -310,8 +312,7 @@ impl Scheduler {
             self.queue.set_fits_without_equal_or_lower(unit, fits);
         }
         // 3. The unit gives up its nominations and victims.
-        self.send_all(self.preemption(unit, now).clear_nominations(), now);
-        self.preemptions.release(unit.clone());
+        self.give_up_preemption(unit, now);
         self.wait_with_class(unit, until.filter(|_| !is_obstacle), (reason, &why), now);
         StepOutcome::Unschedulable { reason, why }
     }
@@ -370,7 +371,10 @@ impl Scheduler {
         let (phase, requests) = self.preemption(unit, now).advance(&planned);
         self.send_all(requests, now);
         let (reason, why) = match phase {
-            PreemptionPhase::Planned => return StepOutcome::MarkVictims { placement, victims },
+            PreemptionPhase::Planned => {
+                self.status.preempting(unit, &self.view);
+                return StepOutcome::MarkVictims { placement, victims };
+            }
             PreemptionPhase::Marked => return StepOutcome::Evict { placement, victims },
             PreemptionPhase::Evicting => return self.wait_for_victims(unit),
             PreemptionPhase::AwaitingApiState => (
@@ -391,6 +395,24 @@ impl Scheduler {
     fn wait_for_change(&mut self, unit: &UnitRef, reason: WaitReason, why: String) -> StepOutcome {
         self.queue.set(unit, WaitState::ForChange { until: None });
         StepOutcome::Wait { reason, why }
+    }
+
+    /// Puts an incomplete gang to wait. A group gives up its nominations and its preemption (docs/rules/kubernetes-groups.md#g26).
+    fn wait_for_members(&mut self, unit: &UnitRef, now: Timestamp) -> StepOutcome {
+        let why = match unit {
+            UnitRef::Group(_) => {
+                self.give_up_preemption(unit, now);
+                "waiting for the rest of its pods"
+            }
+            _ => "waiting for the rest of its pods, or for pods of an earlier start to terminate",
+        };
+        self.queue.wait(unit, WaitState::ForChange { until: None });
+        StepOutcome::Wait { reason: WaitReason::GangIncomplete, why: why.to_owned() }
+    }
+
+    fn give_up_preemption(&mut self, unit: &UnitRef, now: Timestamp) {
+        self.send_all(self.preemption(unit, now).clear_nominations(), now);
+        self.preemptions.release(unit.clone());
     }
 
     fn wait_for_victims(&mut self, unit: &UnitRef) -> StepOutcome {

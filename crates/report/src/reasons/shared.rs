@@ -100,6 +100,8 @@ pub fn quota_limit(queue: QueueId, over: &[(ResourceId, i64)], names: &Names) ->
     reason_text("QuotaLimit", format!("the job would exceed the limit of quota {} by {over}", names.queue(queue)))
 }
 
+pub const SEARCH_LIMIT: &str = "the search for nodes for its members ended without a result: its step limit is reached";
+
 pub fn group_mismatch(member: &NamespacedName, mismatch: &Mismatch) -> ReasonText {
     let text = match mismatch {
         Mismatch::Priority { member: own, group } => {

@@ -189,7 +189,8 @@ impl MemberKey {
         let pod = snapshot.pod(id);
         let shape = snapshot.shape(pod.shape);
         let has_constraints = !shape.affinity.is_empty() || !shape.anti_affinity.is_empty() || !shape.spread.is_empty();
-        if has_constraints || pod.nominated.is_some() || pod.resizing || pod.daemon {
+        let lacks_group = pod.names_group && pod.group.is_none();
+        if has_constraints || pod.nominated.is_some() || pod.resizing || pod.daemon || lacks_group {
             return None;
         }
         Some(Self {
