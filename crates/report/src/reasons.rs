@@ -38,6 +38,11 @@ pub(crate) fn reason_text(name: &'static str, text: impl Into<String>) -> Reason
     ReasonText { name, text: text.into(), of_many: None }
 }
 
+/// Why a pod has no node, in the form that kube-scheduler writes and that autoscalers read.
+pub fn no_node_available(nodes: usize, why: &str) -> String {
+    format!("0/{nodes} nodes are available: {why}")
+}
+
 /// The name and the sentence of a law. A sentence begins with a fact about the unit that the law spares or refuses, whose name the
 /// reader sees beside it.
 // Long: one arm for each law.

@@ -303,7 +303,7 @@ impl Scheduler {
         // 2. Whether younger units wait for this one. Room does not help a unit with an obstacle, so no room is kept for it.
         let is_obstacle = law.is_some_and(Law::is_obstacle);
         let preemptor = question.preemptor(self.view.loaded());
-        let tolerated = next_toleration_end(&self.view.loaded().snapshot, preemptor.priority, now);
+        let tolerated = self.next_toleration_end(question, now);
         let until = tolerated.into_iter().chain(self.queue.starvation_check_at(unit, now)).min();
         if is_obstacle {
             self.queue.set_fits_without_equal_or_lower(unit, false);
@@ -381,15 +381,21 @@ impl Scheduler {
                 WaitReason::AwaitingApiState,
                 "waiting for the API server to confirm earlier requests for its victims".to_owned(),
             ),
-            PreemptionPhase::Contested(other) => (
-                WaitReason::PREEMPTION_IN_PROGRESS,
-                format!(
-                    "its victims are marked for {}, which is scheduled first",
-                    self.view.preemptor_shown_in(&unit.key().name.namespace, &other)
-                ),
-            ),
+            PreemptionPhase::Contested(other) => {
+                let until = self.next_toleration_end(question, now);
+                self.queue.set(unit, WaitState::ForChange { until });
+                let other = self.view.preemptor_shown_in(&unit.key().name.namespace, &other);
+                let why = format!("its victims are marked for {other}, which is scheduled first");
+                return StepOutcome::Wait { reason: WaitReason::PREEMPTION_IN_PROGRESS, why };
+            }
         };
         self.wait_for_change(unit, reason, why)
+    }
+
+    /// When the preemptor may get a candidate that is protected until then.
+    fn next_toleration_end(&self, question: &Question, now: Timestamp) -> Option<Timestamp> {
+        let loaded = self.view.loaded();
+        next_toleration_end(&loaded.snapshot, self.view.policy(), &question.preemptor(loaded), now)
     }
 
     fn wait_for_change(&mut self, unit: &UnitRef, reason: WaitReason, why: String) -> StepOutcome {

@@ -7,6 +7,7 @@ use reprieve_api::{Kind, NamespacedName, Object, ObjectKey, Pod};
 use reprieve_engine::laws::Mismatch;
 use reprieve_engine::{Priority, Timestamp};
 use reprieve_loader::timestamp;
+use reprieve_report::reasons::no_node_available;
 use reprieve_report::unit_ref::UnitRef;
 
 use crate::action::{Action, ConditionUpdate, EventReason};
@@ -78,9 +79,9 @@ impl StatusUpdates {
         view: &ClusterView,
         now: Timestamp,
     ) -> Vec<Request> {
-        let full = format!("{reason}: {why}");
-        let message = stored_message(&full);
-        let mut waiting = |key: ObjectKey, type_| {
+        let why = format!("{reason}: {why}");
+        let mut waiting = |key: ObjectKey, type_, full: String| {
+            let message = stored_message(&full);
             let written = written(&key, type_, view);
             let shown = written.as_ref().filter(|written| !written.holds && written.reason == UNSCHEDULABLE);
             let is_new = self.reported.is_new(&key, shown.map(|written| written.message), reason, message);
@@ -88,15 +89,16 @@ impl StatusUpdates {
             let condition = ConditionUpdate { type_, holds: false, reason: UNSCHEDULABLE, message, since: now };
             let event_key = key.clone();
             let request = if is_new { write(key, condition, written.as_ref(), view) } else { None };
-            request.map(|request| request.then_event(event_key, None, EventReason::FailedScheduling, full.clone()))
+            request.map(|request| request.then_event(event_key, None, EventReason::FailedScheduling, full))
         };
         let pending = view.members(unit).into_iter().filter(|name| view.pod(name).is_some_and(needs_place));
-        let pods = pending.filter_map(|name| waiting(ObjectKey::new(Kind::Pod, name), SCHEDULED));
+        let of_pod = no_node_available(view.loaded().snapshot.node_ids().len(), &why);
+        let pods = pending.filter_map(|name| waiting(ObjectKey::new(Kind::Pod, name), SCHEDULED, of_pod.clone()));
         let mut requests: Vec<Request> = pods.collect();
         if let UnitRef::Group(_) = unit {
             let key = unit.key();
             if !holds(&key, GROUP_SCHEDULED, view) {
-                requests.extend(waiting(key.clone(), GROUP_SCHEDULED));
+                requests.extend(waiting(key.clone(), GROUP_SCHEDULED, why));
             }
         }
         requests
