@@ -14,7 +14,6 @@ use crate::groups::{GroupDraft, groups};
 use crate::koordinator::{BrokenJob, DISABLE_PREEMPTIBLE, can_preempt, jobs, preemptible, quota_tree};
 use crate::obstacles::Obstacles;
 use crate::owners::Owners;
-use crate::priority_classes::ALLOW_PREEMPTION;
 use crate::protected_namespaces::protected;
 use crate::quarantine::{Problem, Quarantine, key_of};
 use crate::queue_settings::{LoadScope, QueueScope};
@@ -22,7 +21,9 @@ use crate::queue_source::QueueSource;
 use crate::schedulers::gang_of;
 use crate::shape::{Interners, keys_of, selected_keys};
 use crate::sums::{LARGE_AMOUNT, beyond_sum, pods_beyond_sum};
-use crate::yunikorn::{application_of, is_daemon, queue_tree};
+use crate::unsupported::ignored_tolerations;
+use crate::yunikorn::queue_tree;
+use crate::yunikorn_pods::{application_of, daemon_node, is_daemon, own_opt_out, reads_groups, recorded_as};
 use crate::{Amounts, Classes, Interner, QueueSpec, by_name, nth_rank, requests, timestamp};
 use reprieve_api::koordinator::label;
 use reprieve_api::kueue::POD_SET;
@@ -170,7 +171,8 @@ impl SnapshotBuilder {
         let classes = Classes::new(&objects.priority_classes, max_preemption_excess, &mut warnings);
         let groups = groups(objects, &classes, &mut texts, &mut warnings, quarantine);
         let queue_scope = QueueScope::new(&scope.queues, objects);
-        let tree = queue_tree(objects, &queue_scope, is_own, &mut warnings, quarantine);
+        let follows_code = matches!(policy, Policy::YuniKorn(settings) if settings.follows_code);
+        let tree = queue_tree(objects, &queue_scope, follows_code, is_own, &mut warnings, quarantine);
         let quotas = quota_tree(objects, &queue_scope, quarantine);
         let jobs = jobs(objects, is_own, quarantine);
         let owners = Owners::new(objects);
@@ -374,9 +376,8 @@ impl SnapshotBuilder {
         let spec = object.spec.as_deref().unwrap_or(&empty.0);
         let status = object.status.as_ref().unwrap_or(&empty.1);
         let class = spec.priority_class_name.as_deref();
-        let group = group_of(object);
-        let annotations = object.metadata.annotations.as_ref();
-        let allow_preemption = annotations.and_then(|annotations| annotations.get(ALLOW_PREEMPTION));
+        let policy = &self.broken.policy;
+        let group = group_of(object).filter(|_| reads_groups(policy));
         let mark = condition(status, VICTIM);
         let marked_for = mark.and_then(|mark| mark.message.as_deref());
         let marked_for = marked_for.map(|preemptor| TextId(self.interners.texts.id(preemptor)));
@@ -390,8 +391,10 @@ impl SnapshotBuilder {
         let nominated = status.nominated_node_name.as_deref().filter(|_| counts);
         let nominated = nominated.and_then(|node| self.nodes.get(node)).copied();
         let foreign = self.obstacles.schedulers.is_foreign(object);
-        let application =
-            (!foreign).then(|| ApplicationId(self.interners.applications.id(&application_of(object).to_string())));
+        let application = application_of(object, policy).filter(|_| !foreign);
+        let application = application.map(|name| ApplicationId(self.interners.applications.id(&name.to_string())));
+        let is_ready = node.is_none() && !foreign && obstacle.is_none() && leaving.is_none();
+        let recorded_as = recorded_as(name, policy).filter(|_| is_ready);
         Pod {
             rank: 0,
             group: group.as_ref().and_then(|group| self.groups.get(group)).copied(),
@@ -405,19 +408,24 @@ impl SnapshotBuilder {
             toleration: self.classes.toleration(class),
             protected: self.protected.contains(&name.namespace),
             opted_out: self.classes.opted_out(class),
-            own_opt_out: allow_preemption.map(|value| value == "false"),
+            own_opt_out: own_opt_out(object, policy),
             resizing: node.is_some() && requests::is_resize_deferred(object),
             budgets: Vec::new(),
             created: object.metadata.creation_timestamp.as_ref().map_or(Timestamp(0), |created| timestamp(created.0)),
             application,
             originator: false,
             daemon: is_daemon(object, &self.owners),
+            daemon_node: daemon_node(object, &self.owners, policy)
+                .filter(|_| is_ready)
+                .and_then(|node| self.nodes.get(node))
+                .copied(),
             job: job_of(object).and_then(|job| self.jobs.get(&job)).map(|(job, _)| *job),
             preemptible: preemptible(object),
             preemption_disabled: label(object, DISABLE_PREEMPTIBLE) == Some("true"),
             can_preempt: can_preempt(object),
             obstacle,
             marked_for,
+            recorded_as: recorded_as.map(|name| TextId(self.interners.texts.id(&name))),
             soft_evicted: object.is_soft_evicted(),
             ..Pod::default()
         }
@@ -577,20 +585,6 @@ fn new_interners(objects: &ObjectSet) -> Interners {
         interners.namespace_labels.insert(id, labels);
     }
     interners
-}
-
-/// Returns a warning for each toleration of a pending pod with operator `Gt` or `Lt`, which tolerates no taint, as in a cluster without
-/// that feature gate.
-fn ignored_tolerations(name: &NamespacedName, pod: &ApiPod) -> Vec<String> {
-    let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_ref());
-    let tolerations = tolerations.into_iter().flatten().enumerate();
-    let ignored = tolerations.filter_map(|(index, toleration)| {
-        let operator = toleration.operator.as_deref().filter(|operator| matches!(*operator, "Gt" | "Lt"))?;
-        Some(format!(
-            "Pod {name}: spec.tolerations[{index}].operator: {operator} is not supported; the toleration is ignored"
-        ))
-    });
-    ignored.collect()
 }
 
 /// Returns the condition of this type if its status is `True`.

@@ -51,6 +51,7 @@ mod untrusted;
 mod workload_classes;
 mod yunikorn;
 mod yunikorn_arguments;
+mod yunikorn_pods;
 
 pub use build::Loaded;
 pub(crate) use builder::SnapshotBuilder;
@@ -74,4 +75,5 @@ pub use requests::Amounts;
 pub use time::timestamp;
 pub use workload_classes::WorkloadClasses;
 // The queues of YuniKorn.
-pub use yunikorn::{check_queues, queue_of, queue_tree};
+pub use yunikorn::{check_queues, queue_tree};
+pub use yunikorn_pods::queue_of;

@@ -14,7 +14,7 @@ use reprieve_api::koordinator::KoordinatorPodGroup;
 use reprieve_api::kueue::{
     ClusterQueueSpec, FlavorSpec, KueueWorkload, KueueWorkloadStatus, LocalQueueSpec, PodSetSpec,
 };
-use reprieve_api::{Container, ObjectSet, Pod, PodSpec};
+use reprieve_api::{Container, NamespacedName, ObjectSet, Pod, PodSpec};
 
 /// Requirements of pods that `plan --assume` can treat as met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -288,4 +288,18 @@ fn remove_requirements(spec: &mut PodSpec, assumed: &[Requirement]) {
             }
         }
     }
+}
+
+/// Returns a warning for each toleration of a pending pod with operator `Gt` or `Lt`, which tolerates no taint, as in a cluster without
+/// that feature gate.
+pub(crate) fn ignored_tolerations(name: &NamespacedName, pod: &Pod) -> Vec<String> {
+    let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_ref());
+    let tolerations = tolerations.into_iter().flatten().enumerate();
+    let ignored = tolerations.filter_map(|(index, toleration)| {
+        let operator = toleration.operator.as_deref().filter(|operator| matches!(*operator, "Gt" | "Lt"))?;
+        Some(format!(
+            "Pod {name}: spec.tolerations[{index}].operator: {operator} is not supported; the toleration is ignored"
+        ))
+    });
+    ignored.collect()
 }

@@ -21,11 +21,12 @@ pub(crate) enum RoomChange {
 impl RoomChange {
     /// The change of room that a change of a pod will cause; `None` if there is none. `loaded` is the snapshot before the change.
     pub fn of(loaded: &Loaded, name: &NamespacedName, before: Option<&Pod>, after: Option<&Pod>) -> Option<Self> {
+        let Loaded { snapshot, names, .. } = loaded;
         let (before, after) = (takes_room(before), takes_room(after));
         if before == after {
-            return None;
+            let reserves = |pod| snapshot.pod(pod).daemon_node.is_some();
+            return names.pod_id(name).is_some_and(reserves).then_some(Self::Changed);
         }
-        let Loaded { snapshot, names, .. } = loaded;
         Some(match (before, after) {
             (None, Some((on, nominated, _))) => Self::Taken(on.or(nominated).and_then(|node| names.node_id(node))),
             (Some((Some(on), _, false)), Some((Some(still_on), _, true))) if on == still_on => {
