@@ -11,6 +11,7 @@ mod problems;
 mod quotas;
 mod status;
 mod tenant_names;
+mod yunikorn;
 
 use reprieve_engine::Timestamp;
 use reprieve_scheduler::action::{Action, ActionId};
