@@ -122,7 +122,7 @@ pub enum Law {
         /// The member.
         member: PodId,
         /// The field that differs.
-        about: Mismatch,
+        mismatch: Mismatch,
     },
     /// The candidate belongs to the preemptor's job or gang. docs/rules/koordinator.md#q1, docs/rules/yunikorn.md#y7
     SameJob,

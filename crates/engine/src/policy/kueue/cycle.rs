@@ -42,7 +42,7 @@ pub enum CycleResult {
 /// Why a workload is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkipReason {
-    /// The workload needs to borrow, and a head of its cohort that need not goes first.
+    /// The workload needs to borrow, and a head of its cohort that does not need to borrow goes first.
     BorrowingBlocked {
         /// The first workload of the cohort that does not borrow.
         by: WorkloadId,
@@ -84,8 +84,8 @@ pub fn run_cycle_with_progress(
     if policy.fair_sharing.is_none() {
         return heads.into_iter().map(|head| state.consider(head)).collect();
     }
-    let (contenders, others): (Vec<Head>, Vec<Head>) = heads.into_iter().partition(|head| state.reserves_quota(head));
-    let mut order = FairOrder::new(&mut state.quota, contenders);
+    let (reserving, others): (Vec<Head>, Vec<Head>) = heads.into_iter().partition(|head| state.reserves_quota(head));
+    let mut order = FairOrder::new(&mut state.quota, reserving);
     let mut considered = Vec::new();
     while let Some(head) = order.next(&state.quota) {
         let victims = head.decision.victims.iter().filter_map(|&victim| snapshot.workload(victim).queue);
@@ -114,7 +114,7 @@ impl Head {
     }
 
     /// Whether it waits only for its victims to terminate. The quota that they free is reserved for it, or it would have to preempt again.
-    fn is_awaited(&self) -> bool {
+    fn awaits_victims(&self) -> bool {
         matches!(self.decision.outcome, Outcome::Wait(Law::PreemptionInProgress { .. }))
     }
 }
@@ -144,11 +144,11 @@ fn heads(
             note(workload);
             let decision = HeadDecision::new(quota, policy, workload, now, scratch.as_deref_mut(), &mut NoRecorder);
             let head = Head { workload, queue, decision };
-            let found = head.is_admissible() || head.is_awaited();
+            let reserves = head.is_admissible() || head.awaits_victims();
             let is_strict = snapshot.quota_rules().queues[queue.index()].queueing == QueueingStrategy::StrictFifo;
             let may_block = snapshot.workload(workload).namespace_fits && !head.is_obstructed();
             heads.push(head);
-            if found || (is_strict && may_block) {
+            if reserves || (is_strict && may_block) {
                 break;
             }
         }
@@ -173,7 +173,7 @@ impl CycleState<'_> {
     /// Whether a head takes or reserves quota.
     fn reserves_quota(&self, head: &Head) -> bool {
         let blocks = self.quota.rules.queues[head.queue.index()].queueing == QueueingStrategy::StrictFifo;
-        head.decision.requested.is_some() && (head.is_admissible() || head.is_awaited() || blocks)
+        head.decision.requested.is_some() && (head.is_admissible() || head.awaits_victims() || blocks)
     }
 
     fn consider(&mut self, head: Head) -> CycleEntry {
