@@ -398,7 +398,7 @@ impl SnapshotBuilder {
         let foreign = self.obstacles.schedulers.is_foreign(object);
         let application = application_of(object, policy).filter(|_| !foreign);
         let application = application.map(|name| ApplicationId(self.interners.applications.id(&name.to_string())));
-        let is_ready = node.is_none() && !foreign && obstacle.is_none() && leaving.is_none();
+        let is_ready = node.is_none() && !foreign && obstacle.is_none() && deleted.is_none();
         let recorded_as = recorded_as(name, policy).filter(|_| is_ready);
         Pod {
             rank: 0,
