@@ -15,7 +15,6 @@ use crate::koordinator::{BrokenJob, DISABLE_PREEMPTIBLE, can_preempt, jobs, pree
 use crate::member_values::MemberValues;
 use crate::obstacles::Obstacles;
 use crate::owners::Owners;
-use crate::priority_classes::ALLOW_PREEMPTION;
 use crate::protected_namespaces::protected;
 use crate::quarantine::{Problem, Quarantine, key_of};
 use crate::queue_settings::{LoadScope, QueueScope};
@@ -24,7 +23,8 @@ use crate::schedulers::gang_of;
 use crate::shape::{Interners, keys_of, selected_keys};
 use crate::sums::{LARGE_AMOUNT, beyond_sum, pods_beyond_sum};
 use crate::unsupported::ignored_tolerations;
-use crate::yunikorn::{application_of, is_daemon, queue_tree};
+use crate::yunikorn::queue_tree;
+use crate::yunikorn_pods::{application_of, daemon_node, is_daemon, own_opt_out, reads_groups, recorded_as};
 use crate::{Amounts, Classes, Interner, QueueSpec, Warning, by_name, nth_rank, requests, timestamp};
 use reprieve_api::koordinator::label;
 use reprieve_api::kueue::POD_SET;
@@ -174,7 +174,8 @@ impl SnapshotBuilder {
         let classes = Classes::new(&objects.priority_classes, max_preemption_excess, &mut warnings);
         let groups = groups(objects, &classes, &mut texts, &mut warnings, quarantine);
         let queue_scope = QueueScope::new(&scope.queues, objects);
-        let tree = queue_tree(objects, &queue_scope, is_own, &mut warnings, quarantine);
+        let follows_code = matches!(policy, Policy::YuniKorn(settings) if settings.follows_code);
+        let tree = queue_tree(objects, &queue_scope, follows_code, is_own, &mut warnings, quarantine);
         let quotas = quota_tree(objects, &queue_scope, quarantine);
         let jobs = jobs(objects, is_own, quarantine);
         let owners = Owners::new(objects);
@@ -385,9 +386,8 @@ impl SnapshotBuilder {
         let spec = object.spec.as_deref().unwrap_or(&empty.0);
         let status = object.status.as_ref().unwrap_or(&empty.1);
         let class = spec.priority_class_name.as_deref();
-        let group = group_of(object);
-        let annotations = object.metadata.annotations.as_ref();
-        let allow_preemption = annotations.and_then(|annotations| annotations.get(ALLOW_PREEMPTION));
+        let policy = &self.broken.policy;
+        let group = group_of(object).filter(|_| reads_groups(policy));
         let mark = condition(status, VICTIM);
         let marked_for = mark.and_then(|mark| mark.message.as_deref());
         let marked_for = marked_for.map(|preemptor| TextId(self.interners.texts.id(preemptor)));
@@ -401,8 +401,10 @@ impl SnapshotBuilder {
         let nominated = status.nominated_node_name.as_deref().filter(|_| counts);
         let nominated = nominated.and_then(|node| self.nodes.get(node)).copied();
         let foreign = self.obstacles.schedulers.is_foreign(object);
-        let application =
-            (!foreign).then(|| ApplicationId(self.interners.applications.id(&application_of(object).to_string())));
+        let application = application_of(object, policy).filter(|_| !foreign);
+        let application = application.map(|name| ApplicationId(self.interners.applications.id(&name.to_string())));
+        let is_ready = node.is_none() && !foreign && obstacle.is_none() && deleted.is_none();
+        let recorded_as = recorded_as(name, policy).filter(|_| is_ready);
         Pod {
             rank: 0,
             group: group.as_ref().and_then(|group| self.groups.get(group)).copied(),
@@ -416,19 +418,24 @@ impl SnapshotBuilder {
             toleration: self.classes.toleration(class),
             protected: self.protected.contains(&name.namespace),
             opted_out: self.classes.opted_out(class),
-            own_opt_out: allow_preemption.map(|value| value == "false"),
+            own_opt_out: own_opt_out(object, policy),
             resizing: node.is_some() && requests::is_resize_deferred(object),
             budgets: Vec::new(),
             created: object.metadata.creation_timestamp.as_ref().map_or(Timestamp(0), |created| timestamp(created.0)),
             application,
             originator: false,
             daemon: is_daemon(object, &self.owners),
+            daemon_node: daemon_node(object, &self.owners, policy)
+                .filter(|_| is_ready)
+                .and_then(|node| self.nodes.get(node))
+                .copied(),
             job: job_of(object).and_then(|job| self.jobs.get(&job)).map(|(job, _)| *job),
             preemptible: preemptible(object),
             preemption_disabled: label(object, DISABLE_PREEMPTIBLE) == Some("true"),
             can_preempt: can_preempt(object),
             obstacle,
             marked_for,
+            recorded_as: recorded_as.map(|name| TextId(self.interners.texts.id(&name))),
             soft_evicted: object.is_soft_evicted(),
             ..Pod::default()
         }

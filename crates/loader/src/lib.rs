@@ -54,6 +54,7 @@ mod warning;
 mod workload_classes;
 mod yunikorn;
 mod yunikorn_arguments;
+mod yunikorn_pods;
 
 pub use build::Loaded;
 pub(crate) use builder::SnapshotBuilder;
@@ -78,4 +79,5 @@ pub use time::timestamp;
 pub use warning::Warning;
 pub use workload_classes::WorkloadClasses;
 // The queues of YuniKorn.
-pub use yunikorn::{check_queues, queue_of, queue_tree};
+pub use yunikorn::{check_queues, queue_tree};
+pub use yunikorn_pods::queue_of;

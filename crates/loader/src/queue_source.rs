@@ -9,7 +9,8 @@ use crate::names::QueueNames;
 use crate::quarantine::Problem;
 use crate::queue_settings::QueueScope;
 use crate::quota::{KueueTables, WorkloadReader};
-use crate::yunikorn::{YuniKornTree, queue_of};
+use crate::yunikorn::YuniKornTree;
+use crate::yunikorn_pods::queue_of;
 
 /// The objects from which the queues come. If the input has objects of several policies, YuniKorn's are used before Koordinator's, and
 /// those before Kueue's.

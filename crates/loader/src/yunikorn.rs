@@ -1,5 +1,5 @@
-//! Reads YuniKorn's queues from their ConfigMap, and the queue and application that the labels of a pod name. Where
-//! YuniKorn replaces an invalid setting by a default without a message, this module does the same and adds a warning.
+//! Reads YuniKorn's queues from their ConfigMap; [`crate::yunikorn_pods`] reads its pods. Where YuniKorn replaces an invalid setting by
+//! a default without a message, this module does the same and adds a warning.
 //!
 //! [`crate::builder`] calls it for the snapshot, `translate` for the queues of another policy. The rules are in
 //! `docs/rules/yunikorn.md`.
@@ -17,13 +17,12 @@ use serde_json::Value;
 
 use self::duration::go_duration;
 use self::dynamic::named_queues;
-use crate::owners::Owners;
 use crate::quarantine::{Problem, Quarantine, key_of};
 use crate::queue_settings::QueueScope;
 use crate::requests::{amount, limit, text_of};
 use crate::{Amounts, QueueSpec, Warning};
 use reprieve_api::decode::plain_problem;
-use reprieve_api::{InputError, NamespacedName, ObjectKey, ObjectSet, Pod, ProblemCode, Sourced, quantity};
+use reprieve_api::{InputError, ObjectKey, ObjectSet, Pod, ProblemCode, Sourced, quantity};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -121,10 +120,12 @@ enum PreemptionPolicy {
 }
 
 /// Reads the queue tree and adds the dynamic queues that pods name and may use; `reads_queue` says whether the queue of a pod is read.
+/// `follows_code` means that the root may have a preemption policy, as in the code of YuniKorn.
 /// `None` if the input has no ConfigMap with queues, or none that can be read. A queue that cannot be read is set aside with the queues below it.
 pub fn queue_tree(
     objects: &ObjectSet,
     scope: &QueueScope,
+    follows_code: bool,
     reads_queue: impl Fn(&Pod) -> bool,
     warnings: &mut Vec<Warning>,
     quarantine: &mut Quarantine,
@@ -132,7 +133,7 @@ pub fn queue_tree(
     let map = config_map(objects, scope, warnings, quarantine)?;
     quarantine.reads(map);
     let mut texts = Vec::new();
-    let (mut tree, problems) = match read_config(&map.object, &mut texts) {
+    let (mut tree, problems) = match read_config(&map.object, follows_code, &mut texts) {
         Ok(read) => read,
         Err(error) => {
             quarantine.add(key_of(map), Some(&map.source), error);
@@ -146,7 +147,7 @@ pub fn queue_tree(
     tree.config = Some(key_of(map));
     quarantine.reading = None;
     let named = named_queues(objects, &tree, scope, reads_queue);
-    let mut builder = TreeBuilder { tree: &mut tree, warnings: &mut texts, problems: Vec::new() };
+    let mut builder = TreeBuilder { tree: &mut tree, follows_code, warnings: &mut texts, problems: Vec::new() };
     for path in named {
         builder.add_dynamic(&path);
     }
@@ -156,7 +157,7 @@ pub fn queue_tree(
 
 /// Checks a ConfigMap with queues as a whole.
 pub fn check_queues(map: &ConfigMap) -> Result<(), InputError> {
-    let (_, problems) = read_config(map, &mut Vec::new())?;
+    let (_, problems) = read_config(map, false, &mut Vec::new())?;
     problems.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
 }
 
@@ -193,6 +194,7 @@ fn config_map<'o>(
 #[allow(clippy::type_complexity, reason = "the two results of one reading")]
 fn read_config(
     map: &ConfigMap,
+    follows_code: bool,
     warnings: &mut Vec<String>,
 ) -> Result<(YuniKornTree, Vec<(String, InputError)>), InputError> {
     let text = map.data.as_ref().and_then(|data| data.get("queues.yaml")).map(String::as_str);
@@ -207,7 +209,7 @@ fn read_config(
         return Err(InputError::new(problem).field("data[queues.yaml].partitions"));
     };
     let mut tree = YuniKornTree { enabled: partition.preemption.enabled.unwrap_or(true), ..YuniKornTree::default() };
-    let mut builder = TreeBuilder { tree: &mut tree, warnings, problems: Vec::new() };
+    let mut builder = TreeBuilder { tree: &mut tree, follows_code, warnings, problems: Vec::new() };
     builder.add(&root_of(partition), None);
     let problems = builder.problems;
     if tree.queues.is_empty() {
@@ -227,6 +229,7 @@ fn root_of(partition: &Partition) -> QueueFields {
 
 struct TreeBuilder<'a> {
     tree: &'a mut YuniKornTree,
+    follows_code: bool,
     warnings: &'a mut Vec<String>,
     /// The path and the error of each queue that is not in the tree.
     problems: Vec<(String, InputError)>,
@@ -384,6 +387,7 @@ impl TreeBuilder<'_> {
         };
         let is_policy = |text: &str| matches!(text, "" | "default" | "fence" | "disabled");
         let policy = match setting("preemption.policy", "default", &is_policy).as_str() {
+            _ if inherited.is_none() && !self.follows_code => PreemptionPolicy::Default, // the root
             "fence" => PreemptionPolicy::Fence,
             "disabled" => PreemptionPolicy::Disabled,
             _ if inherited == Some(PreemptionPolicy::Disabled) && !properties.contains_key("preemption.policy") => {
@@ -508,36 +512,4 @@ fn positive(amounts: Amounts) -> Amounts {
 /// Whether YuniKorn allows the name for a queue.
 fn is_queue_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-:#/@".contains(&byte))
-}
-
-/// The full path of the queue that a pod names.
-pub fn queue_of(pod: &Pod) -> Option<String> {
-    let labels = pod.metadata.labels.as_ref()?;
-    let name = labels.get("queue").or_else(|| labels.get("yunikorn.apache.org/queue"))?.to_ascii_lowercase();
-    Some(if name == "root" || name.starts_with("root.") { name } else { format!("root.{name}") })
-}
-
-/// The application of a pod: its namespace and the name in its label. Pods of one namespace without the label are one application. The
-/// label says nothing about pods of other namespaces: docs/security.md.
-pub fn application_of(pod: &Pod) -> NamespacedName {
-    let labels = pod.metadata.labels.as_ref();
-    let named =
-        labels.and_then(|labels| labels.get("applicationId").or_else(|| labels.get("yunikorn.apache.org/app-id")));
-    let namespace = NamespacedName::from_meta(&pod.metadata).namespace;
-    let name = named.cloned().unwrap_or_else(|| format!("yunikorn-{namespace}-autogen"));
-    NamespacedName { namespace, name }
-}
-
-/// Whether a DaemonSet created the pod for one node.
-pub fn is_daemon(pod: &Pod, owners: &Owners) -> bool {
-    owners.is_of_daemon_set(pod)
-        && (pod.node_name.as_deref().is_some_and(|node| !node.is_empty()) || node_by_affinity(pod).is_some())
-}
-
-fn node_by_affinity(pod: &Pod) -> Option<&String> {
-    let affinity = pod.spec.as_ref()?.affinity.as_ref()?.node_affinity.as_ref()?;
-    let terms = &affinity.required_during_scheduling_ignored_during_execution.as_ref()?.node_selector_terms;
-    let fields = terms.iter().flat_map(|term| term.match_fields.iter().flatten());
-    let names = fields.filter(|field| field.key == "metadata.name" && field.operator == "In");
-    names.flat_map(|field| field.values.iter().flatten()).next()
 }

@@ -85,6 +85,8 @@ pub fn law(law: &Law, names: &Names) -> ReasonText {
         Law::HigherPriority { candidate, limit } => yunikorn::higher_priority(*candidate, *limit),
         Law::Fence { root } => yunikorn::fence(*root, names),
         Law::SameQueue => reason_text("SameQueue", "in the same queue as the preemptor"),
+        Law::SameApplication => reason_text("SameApplication", "in the same application as the preemptor"),
+        Law::WholeGang { member } => yunikorn::whole_gang(*member, names),
         Law::QueueDisabled { queue } => {
             reason_text("QueueDisabled", format!("preemption of pods in queue {} is disabled", names.queue(*queue)))
         }

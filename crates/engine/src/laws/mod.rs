@@ -113,7 +113,7 @@ pub enum Law {
         /// The field that differs.
         mismatch: Mismatch,
     },
-    /// The candidate belongs to the preemptor's job. docs/rules/koordinator.md#q1
+    /// The candidate belongs to the preemptor's job or gang. docs/rules/koordinator.md#q1, docs/rules/yunikorn.md#y7
     SameJob,
     /// The candidate is not preemptible, by its label or by default. docs/rules/koordinator.md#q1
     NotPreemptible,
@@ -224,6 +224,13 @@ pub enum Law {
     },
     /// The candidate is in the preemptor's queue. docs/rules/yunikorn.md#y7
     SameQueue,
+    /// The candidate is in the preemptor's application, in another queue. docs/rules/yunikorn.md#y7
+    SameApplication,
+    /// The candidate's gang would be evicted as a whole, and a law spares another pod of the gang. docs/rules/yunikorn.md#y22
+    WholeGang {
+        /// The other pod.
+        member: PodId,
+    },
     /// Preemption is disabled for the candidate's queue. docs/rules/yunikorn.md#y5
     QueueDisabled {
         /// The queue.

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use reprieve_api::{InputError, NamespacedName, ObjectSet, Pod, ProblemCode};
 
-use super::{QueueConfig, TreeBuilder, YuniKornTree, amounts, positive, queue_of};
+use super::{QueueConfig, TreeBuilder, YuniKornTree, amounts, positive};
 use crate::QueueSpec;
 use crate::quarantine::Problem;
 use crate::queue_settings::QueueScope;
 use crate::requests::{amount, limit};
+use crate::yunikorn_pods::queue_of;
 
 /// Returns the queues that pods name and may use, in the order of the oldest pod that names each. A queue with pods has no children, so
 /// without this order a younger pod of another tenant could take the queue of older pods from them.

@@ -7,7 +7,7 @@ use reprieve_engine::between_decisions::may_have_room;
 use reprieve_engine::fit::{Preemptor, PreemptorId};
 use reprieve_engine::shape::Shape;
 use reprieve_engine::snapshot::{Obstacle, Snapshot};
-use reprieve_engine::{Labels, PodId, Policy, Priority, QueueId, ShapeId, TextId, Timestamp};
+use reprieve_engine::{ApplicationId, Labels, PodId, Policy, Priority, QueueId, ShapeId, TextId, Timestamp};
 use reprieve_loader::cache::SnapshotCache;
 
 use crate::view::RoomChange;
@@ -34,6 +34,8 @@ struct MemberKey {
     queue: Option<QueueId>,
     preemptible: Option<bool>,
     can_preempt: Option<bool>,
+    /// The application, if the decision may depend on it: its pods in other queues are spared.
+    application: Option<ApplicationId>,
     /// A field of the pod that the scheduler does not support.
     unsupported: Option<TextId>,
 }
@@ -113,8 +115,11 @@ impl ClassKey {
         if pods.len() != preemptor.members.len() {
             return None;
         }
-        let members: Vec<MemberKey> =
-            preemptor.members.iter().map(|&pod| MemberKey::of(shape_classes, snapshot, pod)).collect::<Option<_>>()?;
+        let members: Vec<MemberKey> = preemptor
+            .members
+            .iter()
+            .map(|&pod| MemberKey::of(shape_classes, snapshot, policy, pod))
+            .collect::<Option<_>>()?;
         let has_waited = |&id: &PodId| {
             let pod = snapshot.pod(id);
             let delay = pod.queue.map_or(0, |queue| snapshot.queues().get(queue).delay_micros);
@@ -185,7 +190,7 @@ fn preemptor_and_grouping(
 
 impl MemberKey {
     /// The key of a pod; `None` if the decision depends on more than the key contains.
-    fn of(shape_classes: &mut ShapeClasses, snapshot: &Snapshot, id: PodId) -> Option<Self> {
+    fn of(shape_classes: &mut ShapeClasses, snapshot: &Snapshot, policy: &Policy, id: PodId) -> Option<Self> {
         let pod = snapshot.pod(id);
         let shape = snapshot.shape(pod.shape);
         let has_constraints = !shape.affinity.is_empty() || !shape.anti_affinity.is_empty() || !shape.spread.is_empty();
@@ -200,6 +205,10 @@ impl MemberKey {
             queue: pod.queue,
             preemptible: pod.preemptible,
             can_preempt: pod.can_preempt,
+            application: match policy {
+                Policy::YuniKorn(_) => pod.application.filter(|&application| snapshot.spans_queues(application)),
+                Policy::Kubernetes(_) | Policy::Koordinator(_) | Policy::Kueue(_) => None,
+            },
             unsupported: match pod.obstacle {
                 Some(Obstacle::Unsupported(field)) => Some(field),
                 Some(Obstacle::Gates(_) | Obstacle::OtherScheduler | Obstacle::QueueRefused { .. }) => return None,

@@ -28,8 +28,11 @@ impl RoomChange {
         let now_scheduled = after.is_some_and(is_scheduled);
         let (before, after) = (room_of(before), room_of(after));
         if before == after {
-            let pod = snapshot.pod(names.pod_id(name).filter(|_| now_scheduled)?);
-            let is_tolerant = pod.toleration.is_some() && pod.scheduled.is_none();
+            let pod = snapshot.pod(names.pod_id(name)?);
+            if pod.daemon_node.is_some() {
+                return Some(Self::Changed); // the node that it reserves
+            }
+            let is_tolerant = now_scheduled && pod.toleration.is_some() && pod.scheduled.is_none();
             return pod.node.filter(|_| is_tolerant).map(|node| Self::Freed(node, None));
         }
         Some(match (before, after) {

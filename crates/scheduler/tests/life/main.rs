@@ -11,6 +11,7 @@ mod problems;
 mod quotas;
 mod status;
 mod tenant_names;
+mod yunikorn;
 
 use reprieve_api::kinds::Object;
 use reprieve_engine::Timestamp;
