@@ -205,6 +205,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             let _ = self.plan_on(node, recorder, Some(&mut reasons));
             recorder.victims(reasons);
             recorder.chosen(&plan, |other| self.difference(other, rank));
+            self.report_again(&plan, recorder);
         }
         Some(plan)
     }
@@ -232,6 +233,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
                 Some(_) | None if is_nominated => Difference::Nominated,
                 Some(_) | None => Difference::FirstByName,
             });
+            self.report_again(&plan, recorder);
         }
         Some(plan)
     }

@@ -10,7 +10,8 @@ use crate::decision::{EvictionReason, Plan};
 use crate::explanation::{NodeRefusal, Recorder, RefusedNode, VictimReason};
 use crate::filters::FilterFailure;
 use crate::fit::{self, Shortage};
-use crate::ids::{NodeId, PodId, UnitId};
+use crate::ids::{NodeId, PodId, ShapeId, UnitId};
+use crate::laws::Law;
 use crate::reprieve::VictimReasons;
 
 impl Search<'_, '_, '_> {
@@ -68,7 +69,8 @@ impl Search<'_, '_, '_> {
         let pods = self.all_eligible(recorder);
         // A victim helps if it uses a resource that the preemptor's guarantee covers.
         let helps = |search: &Self, pod| under_guarantee::counts_against_guarantee(search.snapshot(), search.pod, pod);
-        let (useful, _) = self.within_guarantee(&pods, helps, recorder);
+        let (useful, useless) = self.within_guarantee(&pods, helps, recorder);
+        self.report_candidates(&useless, recorder);
         let mark = self.what_if.mark();
         let taken = self.take_until_fits(&useful, None, recorder);
         let plan = self.filter_failure(None).is_none().then(|| self.give_back(taken, node, None, reasons));
@@ -141,9 +143,7 @@ impl Search<'_, '_, '_> {
         node: Option<NodeId>,
         recorder: &mut R,
     ) -> Vec<(PodId, EvictionReason)> {
-        if R::RECORDS {
-            pods.iter().filter_map(|&pod| self.snapshot().unit_of(pod)).for_each(|unit| recorder.candidate(unit));
-        }
+        self.report_candidates(pods, recorder);
         let mut taken = Vec::new();
         for &pod in pods {
             if self.filter_failure(node).is_none() {
@@ -155,6 +155,49 @@ impl Search<'_, '_, '_> {
             }
         }
         taken
+    }
+
+    fn report_candidates<R: Recorder>(&self, pods: &[PodId], recorder: &mut R) {
+        if R::RECORDS {
+            pods.iter().filter_map(|&pod| self.snapshot().unit_of(pod)).for_each(|unit| recorder.candidate(unit));
+        }
+    }
+
+    /// Reports again the pods that a law spared because of others that the search took before them: only the victims of the chosen plan are
+    /// removed now, not those of other nodes and those that were given back.
+    pub(super) fn report_again<R: Recorder>(&mut self, plan: &Plan, recorder: &mut R) {
+        let Some(queue) = self.queue.filter(|_| R::RECORDS && !self.is_daemon()) else { return };
+        let snapshot = self.snapshot();
+        let pods = plan.victims.iter().flat_map(|&victim| &snapshot.unit(victim).pods);
+        let shapes: Vec<ShapeId> = pods.map(|&pod| snapshot.pod(pod).shape).collect();
+        let mark = self.what_if.mark();
+        plan.victims.iter().for_each(|&victim| self.what_if.remove_unit(victim));
+        let units: Vec<UnitId> = self.snapshot().unit_ids().collect();
+        for unit in units {
+            let (
+                Some(
+                    Law::WouldBreakGuarantee { has_lost: true, .. }
+                    | Law::NotOverGuarantee { has_lost: true, .. }
+                    | Law::ExceedsGuaranteeHeadroom { .. },
+                ),
+                Some(&pod),
+            ) = (recorder.law_of(unit), self.snapshot().unit(unit).pods.first())
+            else {
+                continue;
+            };
+            let step = self.what_if.mark();
+            let allowed = self.guarantees_allow(pod).and_then(|_| {
+                shapes.iter().for_each(|&shape| self.what_if.charge(queue, shape));
+                self.what_if.remove(pod);
+                under_guarantee::allows(self.snapshot(), self.pod, pod)
+            });
+            self.what_if.back_to(step);
+            match allowed {
+                Ok(()) => recorder.candidate(unit),
+                Err(law) => recorder.spared(unit, law),
+            }
+        }
+        self.what_if.back_to(mark);
     }
 
     /// The reason why the pod does not fit: on the node, if one is given, or in its queues.
