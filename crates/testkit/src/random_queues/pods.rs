@@ -259,7 +259,7 @@ impl<'a> Pods<'a> {
     /// Adds up to two pending pods with a nominated node, one of which may be of the preemptor's queue.
     pub fn nominees(&mut self, rng: &mut Rng) {
         if rng.chance(20) {
-            let queue = if rng.chance(50) { self.asking } else { rng.pick(&self.leaves) };
+            let queue = if rng.chance(50) { self.preemptor_queue } else { rng.pick(&self.leaves) };
             self.nominee(rng, "reserving", queue);
         }
         if rng.chance(8) {
