@@ -4,7 +4,9 @@
 //! undoes every change. Between decisions the loader applies changes one at a time (`delta`).
 
 mod delta;
+mod mismatch;
 mod obstacle;
+mod terminating;
 mod usage;
 
 use std::cmp::Reverse;
@@ -19,7 +21,9 @@ use crate::queues::QueueTree;
 use crate::shape::{Shape, Taint};
 use crate::workloads::{QuotaRules, Workload};
 
+pub use mismatch::Mismatch;
 pub use obstacle::{Obstacle, QueueRefusal};
+pub use terminating::Terminating;
 
 /// The tables from which a snapshot is built.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -79,7 +83,9 @@ pub struct Pod {
     pub group: Option<GroupId>,
     /// Whether the pod names a group, even if that group does not exist.
     pub names_group: bool,
-    /// The priority of the pod itself.
+    /// How the pod itself differs from its group.
+    pub mismatch: Option<Mismatch>,
+    /// The priority: its group's where that counts for its pods, else its own.
     pub priority: Priority,
     /// Whether it may preempt.
     pub preempts: bool,
@@ -158,6 +164,11 @@ impl Pod {
         self.node.is_some() || pending
     }
 
+    /// Whether the pod counts as a running member of its group.
+    pub fn runs(&self) -> bool {
+        self.node.is_some() && self.terminating.is_none()
+    }
+
     /// The node that the pending pod reserves.
     fn reserves(&self) -> Option<NodeId> {
         self.nominated.or(self.daemon_node)
@@ -173,15 +184,6 @@ pub struct Job {
     pub min_member: usize,
     /// The bound and pending pods of the job.
     pub members: Vec<PodId>,
-}
-
-/// The state of a terminating pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terminating {
-    /// The end of its grace period.
-    pub deadline: Timestamp,
-    /// Whether a scheduler preempted the pod.
-    pub by_preemption: bool,
 }
 
 /// A group of pods that are scheduled together.

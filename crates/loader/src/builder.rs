@@ -12,6 +12,7 @@ use reprieve_engine::{
 
 use crate::groups::{GroupDraft, groups};
 use crate::koordinator::{BrokenJob, DISABLE_PREEMPTIBLE, can_preempt, jobs, preemptible, quota_tree};
+use crate::member_values::MemberValues;
 use crate::obstacles::Obstacles;
 use crate::owners::Owners;
 use crate::protected_namespaces::protected;
@@ -24,7 +25,7 @@ use crate::sums::{LARGE_AMOUNT, beyond_sum, pods_beyond_sum};
 use crate::unsupported::ignored_tolerations;
 use crate::yunikorn::queue_tree;
 use crate::yunikorn_pods::{application_of, daemon_node, is_daemon, own_opt_out, reads_groups, recorded_as};
-use crate::{Amounts, Classes, Interner, QueueSpec, by_name, nth_rank, requests, timestamp};
+use crate::{Amounts, Classes, Interner, QueueSpec, Warning, by_name, nth_rank, requests, timestamp};
 use reprieve_api::koordinator::label;
 use reprieve_api::kueue::POD_SET;
 use reprieve_api::object_set::Unreadable;
@@ -41,6 +42,8 @@ pub struct SnapshotBuilder {
     pub interners: Interners,
     pub nodes: BTreeMap<String, NodeId>,
     pub groups: BTreeMap<NamespacedName, GroupId>,
+    /// The values of groups that count for their pods.
+    pub member_values: MemberValues,
     pub shapes: Shapes,
     pub queues: QueueSource,
     /// Which namespaces may use which queues.
@@ -59,7 +62,7 @@ pub struct SnapshotBuilder {
     pub is_over_sum: bool,
     /// By node and resource: what the node offers when no pod on it counts as the whole node.
     pub allocatable: Vec<Vec<i64>>,
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// The objects that are set aside and to which pods may refer.
@@ -177,7 +180,7 @@ impl SnapshotBuilder {
         let jobs = jobs(objects, is_own, quarantine);
         let owners = Owners::new(objects);
         if let Policy::YuniKorn(_) = policy {
-            warnings.extend(owners.warning(objects));
+            warnings.extend(owners.warning(objects).map(Warning::from));
         }
         let mut interners = Interners { texts, ..new_interners(objects) };
         let yunikorn_queues = tree.iter().flat_map(|tree| &tree.queues).map(|queue| &queue.spec);
@@ -188,6 +191,7 @@ impl SnapshotBuilder {
             interners,
             nodes: BTreeMap::new(),
             groups: groups.good.keys().cloned().enumerate().map(|(index, name)| (name, GroupId::new(index))).collect(),
+            member_values: MemberValues::new(policy, groups.good.values().map(|draft| draft.values.clone())),
             shapes: Shapes::default(),
             queues: QueueSource::new(tree, quotas),
             queue_scope,
@@ -231,7 +235,7 @@ impl SnapshotBuilder {
 
     /// Returns the groups with the ids of their topologies.
     pub(crate) fn groups_with_topologies(&mut self, groups: Vec<GroupDraft>) -> Vec<Group> {
-        let with_topology = |GroupDraft { group, topology_key }| {
+        let with_topology = |GroupDraft { group, topology_key, .. }| {
             let topology = topology_key.map(|key| self.interners.topology(&key));
             Group { topology, ..group }
         };
@@ -245,13 +249,14 @@ impl SnapshotBuilder {
             if sourced.object.is_finished() {
                 continue;
             }
+            quarantine.reads(sourced);
             let ReadPod { pod, problem, blocks_node } = self.pod(&name, &sourced.object, None);
             if let Some(problem) = problem {
                 quarantine.add(key_of(sourced), Some(&sourced.source), problem);
             }
             let Some(pod) = pod else { continue };
             if pod.node.is_none() {
-                self.warnings.extend(ignored_tolerations(&name, &sourced.object));
+                self.warnings.extend(ignored_tolerations(&key_of(sourced), &sourced.object));
             }
             if let Some(node) = pod.node.filter(|_| blocks_node) {
                 self.blocked.entry(node).or_default().insert(name.clone());
@@ -352,7 +357,7 @@ impl SnapshotBuilder {
             class_unknown: !set_aside && self.classes.is_undefined(class),
             ..self.judged_fields(name, object, node, refused)
         };
-        ReadPod { pod: Some(pod), problem, blocks_node }
+        ReadPod { pod: Some(self.member_values.apply(pod, &self.classes)), problem, blocks_node }
     }
 
     /// Returns the node of a bound pod; the problem says that the node is missing or set aside.
@@ -527,6 +532,7 @@ impl SnapshotBuilder {
         quarantine: &mut Quarantine,
     ) {
         for (name, budget) in by_name::<NamespacedName, _>(&objects.budgets) {
+            quarantine.reads(budget);
             let selector = budget.object.spec.as_ref().and_then(|spec| spec.selector.as_ref());
             let selector = match self.interners.selector(selector) {
                 Ok(selector) => selector,

@@ -81,7 +81,7 @@ impl QueueSource {
         }
     }
 
-    /// Whether the tree must be built again when this pod is gone, because its queue keeps other pods from theirs.
+    /// Whether the tree must be built again when this pod comes or goes, because its queue and those of other pods exclude each other.
     pub fn depends_on(&self, pod: &Pod) -> bool {
         match self {
             Self::YuniKorn(tree) => queue_of(pod).is_some_and(|path| tree.depends_on_pods_of(&path)),

@@ -5,8 +5,9 @@
 //! `docs/rules/yunikorn.md`.
 
 mod duration;
+mod dynamic;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use reprieve_engine::QueueId;
@@ -15,13 +16,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use self::duration::go_duration;
+use self::dynamic::named_queues;
 use crate::quarantine::{Problem, Quarantine, key_of};
 use crate::queue_settings::QueueScope;
 use crate::requests::{amount, limit, text_of};
-use crate::yunikorn_pods::queue_of;
-use crate::{Amounts, QueueSpec};
+use crate::{Amounts, QueueSpec, Warning};
 use reprieve_api::decode::plain_problem;
-use reprieve_api::{InputError, NamespacedName, ObjectKey, ObjectSet, Pod, ProblemCode, Sourced, quantity};
+use reprieve_api::{InputError, ObjectKey, ObjectSet, Pod, ProblemCode, Sourced, quantity};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -126,11 +127,13 @@ pub fn queue_tree(
     scope: &QueueScope,
     follows_code: bool,
     reads_queue: impl Fn(&Pod) -> bool,
-    warnings: &mut Vec<String>,
+    warnings: &mut Vec<Warning>,
     quarantine: &mut Quarantine,
 ) -> Option<YuniKornTree> {
     let map = config_map(objects, scope, warnings, quarantine)?;
-    let (mut tree, problems) = match read_config(&map.object, follows_code, warnings) {
+    quarantine.reads(map);
+    let mut texts = Vec::new();
+    let (mut tree, problems) = match read_config(&map.object, follows_code, &mut texts) {
         Ok(read) => read,
         Err(error) => {
             quarantine.add(key_of(map), Some(&map.source), error);
@@ -142,17 +145,13 @@ pub fn queue_tree(
     }
     tree.lost = problems.into_iter().filter(|(path, _)| tree.find(path).is_none()).map(|(path, _)| path).collect();
     tree.config = Some(key_of(map));
-    let pods = objects.pods.iter().map(|pod| &*pod.object).filter(|pod| !pod.is_finished() && reads_queue(pod));
-    let may_use = |pod: &Pod, path: &str| {
-        let namespace = NamespacedName::from_meta(&pod.metadata).namespace;
-        tree.restricted(path).is_none() && scope.permits(&namespace, path)
-    };
-    let named = pods.filter_map(|pod| queue_of(pod).filter(|path| may_use(pod, path)));
-    let named: BTreeSet<String> = named.collect();
-    let mut builder = TreeBuilder { tree: &mut tree, follows_code, warnings, problems: Vec::new() };
+    quarantine.reading = None;
+    let named = named_queues(objects, &tree, scope, reads_queue);
+    let mut builder = TreeBuilder { tree: &mut tree, follows_code, warnings: &mut texts, problems: Vec::new() };
     for path in named {
         builder.add_dynamic(&path);
     }
+    warnings.extend(texts.into_iter().map(|text| Warning::about(key_of(map), text)));
     Some(tree)
 }
 
@@ -166,14 +165,14 @@ pub fn check_queues(map: &ConfigMap) -> Result<(), InputError> {
 fn config_map<'o>(
     objects: &'o ObjectSet,
     scope: &QueueScope,
-    warnings: &mut Vec<String>,
+    warnings: &mut Vec<Warning>,
     quarantine: &mut Quarantine,
 ) -> Option<&'o Sourced<ConfigMap>> {
     if let Some(named) = scope.config_map() {
         let map = objects.config_maps.iter().find(|map| map.name() == *named);
         if map.is_none() {
             let problem = "which the argument queues names, is not in the input: there are no queues";
-            warnings.push(format!("ConfigMap {named}, {problem}"));
+            warnings.push(format!("ConfigMap {named}, {problem}").into());
         }
         return map;
     }
@@ -360,58 +359,6 @@ impl TreeBuilder<'_> {
         Ok(())
     }
 
-    /// Adds the queues of a path that the configuration does not have, from the template of the nearest queue that it has. A path that
-    /// cannot be added is refused.
-    fn add_dynamic(&mut self, path: &str) {
-        if let Err(problem) = self.try_add_dynamic(path) {
-            self.tree.refused.insert(path.to_owned(), problem);
-        }
-    }
-
-    fn try_add_dynamic(&mut self, path: &str) -> Result<(), Problem> {
-        let field = "metadata.labels.queue";
-        let is_lost = |lost: &&String| path == **lost || path.starts_with(&format!("{lost}."));
-        if let (Some(_), Some(config)) = (self.tree.lost.iter().find(is_lost), &self.tree.config) {
-            return Err(Problem::refers_to(config.clone(), field));
-        }
-        if let Some(index) = self.tree.find(path) {
-            let may_be_leaf = self.tree.queues[index].dynamic && !self.tree.has_children(index);
-            self.tree.queues[index].leaf |= may_be_leaf;
-            let problem = format!("queue {path:?} has child queues; name one of them, because pods run in leaf queues");
-            let error = InputError::new(problem).field(field);
-            return if self.tree.queues[index].leaf { Ok(()) } else { Err(error.into()) };
-        }
-        let parts: Vec<&str> = path.split('.').collect();
-        let known = (1..parts.len()).rev().find_map(|n| Some((n, self.tree.find(&parts[..n].join("."))?)));
-        let usable = known.filter(|(_, index)| !self.tree.queues[*index].leaf && self.tree.queues[*index].dynamic);
-        let Some((n, mut parent)) = usable else {
-            let problem = format!("queue {path:?} is not in the ConfigMap with the queues; add it, or name another");
-            return Err(InputError::new(problem).field(field).code(ProblemCode::MissingReference).into());
-        };
-        for depth in n..parts.len() {
-            let leaf = depth + 1 == parts.len();
-            let template = self.tree.queues[parent].template.clone();
-            let own = template.clone().filter(|_| leaf).unwrap_or_default();
-            let path = parts[..=depth].join(".");
-            let inherited = Some(self.tree.queues[parent].settings.policy);
-            let settings = self.settings(&path, &own.properties, inherited);
-            let guarantee = positive(amounts(&own.resources.guaranteed, &path, amount)?);
-            let limit = positive(amounts(&own.resources.max, &path, limit)?);
-            let spec = QueueSpec { name: path, parent: Some(parent), guarantee, limit };
-            parent = self.tree.queues.len();
-            self.tree.queues.push(QueueConfig {
-                spec,
-                leaf,
-                configured: false,
-                dynamic: true,
-                template,
-                settings,
-                is_restricted: None,
-            });
-        }
-        Ok(())
-    }
-
     fn settings(
         &mut self,
         path: &str,
@@ -488,9 +435,13 @@ impl YuniKornTree {
         Some(Ok(QueueId::new(index)))
     }
 
-    /// Whether the tree would differ without the pods that name this queue.
+    /// Whether the tree may differ with other pods that name this queue: it competes with another one for pods or children.
     pub fn depends_on_pods_of(&self, path: &str) -> bool {
-        self.refused.keys().any(|refused| refused.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
+        let is_below = |path: &str, above: &str| path.strip_prefix(above).is_some_and(|rest| rest.starts_with('.'));
+        let conflicts = self.refused.iter().filter(|(_, problem)| problem.error.code == ProblemCode::Conflict);
+        conflicts
+            .map(|(refused, _)| refused.as_str())
+            .any(|refused| refused == path || is_below(refused, path) || is_below(path, refused))
     }
 
     /// The queue whose `submitacl` applies to this path, if only some users may submit to it. The lowest queue that has one decides.

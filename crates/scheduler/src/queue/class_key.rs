@@ -7,9 +7,7 @@ use reprieve_engine::between_decisions::may_have_room;
 use reprieve_engine::fit::{Preemptor, PreemptorId};
 use reprieve_engine::shape::Shape;
 use reprieve_engine::snapshot::{Obstacle, Snapshot};
-use reprieve_engine::{
-    ApplicationId, Labels, NamespaceId, PodId, Policy, Priority, QueueId, ShapeId, TextId, Timestamp,
-};
+use reprieve_engine::{ApplicationId, Labels, PodId, Policy, Priority, QueueId, ShapeId, TextId, Timestamp};
 use reprieve_loader::cache::SnapshotCache;
 
 use crate::view::RoomChange;
@@ -50,7 +48,8 @@ enum Grouping {
     Job,
 }
 
-/// Identifies a set of shapes that differ only in labels and namespace.
+/// Identifies a set of shapes that differ only in labels. The namespace matters: the reason of a class names objects, and is shown to the owners of
+/// all its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ShapeClass(usize);
 
@@ -83,7 +82,7 @@ impl ShapeClasses {
         if let Some(shape_class) = self.by_shape[shape.index()] {
             return shape_class;
         }
-        let bare = Shape { labels: Labels::default(), namespace: NamespaceId(0), ..snapshot.shape(shape).clone() };
+        let bare = Shape { labels: Labels::default(), ..snapshot.shape(shape).clone() };
         let next = ShapeClass(self.shapes.len());
         let shape_class = *self.by_bare_shape.entry(bare).or_insert(next);
         if shape_class == next {
@@ -195,7 +194,8 @@ impl MemberKey {
         let pod = snapshot.pod(id);
         let shape = snapshot.shape(pod.shape);
         let has_constraints = !shape.affinity.is_empty() || !shape.anti_affinity.is_empty() || !shape.spread.is_empty();
-        if has_constraints || pod.nominated.is_some() || pod.resizing || pod.daemon {
+        let lacks_group = pod.names_group && pod.group.is_none();
+        if has_constraints || pod.nominated.is_some() || pod.resizing || pod.daemon || lacks_group {
             return None;
         }
         Some(Self {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use reprieve_api::answer::Answer;
 use reprieve_api::{NamespacedName, Object, OutcomeName, Pod, PreemptorRef, VictimRef};
-use reprieve_checker::Claim;
+use reprieve_checker::{Claim, Settings};
 use reprieve_engine::Policy;
 use reprieve_loader::time::time;
 use reprieve_scheduler::{Step, StepOutcome, UnitRef};
@@ -69,8 +69,7 @@ fn check_independently(
         objects: &objects,
         now,
         preemptor: &preemptor,
-        priority_cut: true,
-        max_preemption_priority_excess: 1_000,
+        settings: Settings::default(),
         scheduler_name: Some(SCHEDULER),
         answer: &answer,
     };

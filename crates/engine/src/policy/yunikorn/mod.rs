@@ -68,6 +68,20 @@ pub(crate) fn node_plans(
     nodes.filter_map(|node| Some((node, search.plan_on(node, &mut NoRecorder, None).ok()?))).collect()
 }
 
+/// docs/rules/yunikorn.md#y6, docs/rules/yunikorn.md#y17: tells of a pod whether its priority, through the offsets and fences of the queues,
+/// allows the preemptor to take it.
+pub(crate) fn priority_allows(snapshot: &Snapshot, preemptor: PodId) -> impl Fn(PodId) -> bool {
+    let scope = fence::FenceScope::new(snapshot, preemptor);
+    move |candidate| {
+        let (preemptor, candidate) = (snapshot.pod(preemptor), snapshot.pod(candidate));
+        match candidate.queue {
+            _ if preemptor.daemon => candidate.priority <= preemptor.priority,
+            Some(queue) => scope.allows(queue, candidate.priority),
+            None => false,
+        }
+    }
+}
+
 /// The search for one pod.
 struct Search<'w, 's, 'a> {
     what_if: &'w mut WhatIf<'s>,
