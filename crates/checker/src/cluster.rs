@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Node, PodCondition, Taint};
 use reprieve_api::{NamespacedName, ObjectSet, Pod, PodSpec};
 
+use crate::Settings;
 use crate::amount::{self, Amounts};
 use crate::classes::Classes;
 use crate::finding::Finding;
@@ -65,6 +66,10 @@ pub struct PodFacts {
     pub preempted: bool,
     /// Running, with a deferred resize.
     pub resizing: bool,
+    /// The priority class: that of its group if the group names one.
+    pub class: Option<String>,
+    /// Whether its own priority or preemption policy is not that of its group.
+    pub differs_from_group: bool,
     /// The group that the pod names, defined or not.
     pub group: Option<NamespacedName>,
     /// Pending with scheduling gates.
@@ -76,9 +81,9 @@ pub struct PodFacts {
 }
 
 impl PodFacts {
-    /// The name of its priority class.
+    /// The name of the priority class that counts.
     pub fn class(&self) -> Option<&str> {
-        self.spec.priority_class_name.as_deref()
+        self.class.as_deref()
     }
 }
 
@@ -94,7 +99,7 @@ pub struct Unit {
 
 impl<'o> Cluster<'o> {
     /// Reads the objects. An invalid amount is a finding.
-    pub fn read(objects: &'o ObjectSet, max_excess: u32, scheduler: Option<&str>) -> Result<Self, Finding> {
+    pub fn read(objects: &'o ObjectSet, settings: Settings, scheduler: Option<&str>) -> Result<Self, Finding> {
         let nodes: Result<Vec<_>, _> = objects.nodes.iter().map(|node| read_node(&node.object)).collect();
         let mut nodes = nodes?;
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
@@ -107,8 +112,13 @@ impl<'o> Cluster<'o> {
         mark_members_of_other_schedulers(&mut pods, scheduler);
         let mut groups = BTreeMap::new();
         for name in pods.iter().filter_map(|pod| pod.group.as_ref()) {
-            if let Some(group) = groups::read(objects, &classes, max_excess, name) {
+            if let Some(group) = groups::read(objects, &classes, settings.max_preemption_priority_excess, name) {
                 groups.insert(name.clone(), group);
+            }
+        }
+        for pod in &mut pods {
+            if let Some(group) = pod.group.as_ref().and_then(|name| groups.get(name)) {
+                take_values_of_group(pod, group, settings);
             }
         }
         let units = units(&pods, &groups);
@@ -126,6 +136,13 @@ impl<'o> Cluster<'o> {
     /// The pod of this name.
     pub fn pod(&self, name: &str) -> Option<usize> {
         self.pods.iter().position(|pod| pod.name.to_string() == name)
+    }
+
+    /// docs/rules/kubernetes-groups.md#g27: the group that the pending pod of this name stands for.
+    pub fn gang_of(&self, name: &str) -> Option<NamespacedName> {
+        let pod = &self.pods[self.pod(name)?];
+        let takes_part = pod.node.is_none() && !pod.gated && !pod.of_other_scheduler;
+        pod.group.clone().filter(|group| takes_part && self.groups.contains_key(group))
     }
 
     /// The node of this name.
@@ -224,6 +241,8 @@ fn read_pod(pod: &Pod, nodes: &[NodeFacts], classes: &Classes) -> Result<Option<
         preempted: pod.metadata.deletion_timestamp.is_some() && preempted.is_some(),
         resizing: node.is_some() && deferred.is_some(),
         group: reprieve_api::group_of(pod),
+        class: spec.priority_class_name.clone(),
+        differs_from_group: false,
         gated,
         of_other_scheduler: false,
         affinity,
@@ -232,6 +251,18 @@ fn read_pod(pod: &Pod, nodes: &[NodeFacts], classes: &Classes) -> Result<Option<
         spec,
         name,
     }))
+}
+
+/// docs/rules/kubernetes-groups.md#g20, docs/rules/toleration.md#t2: the values of a pod that its group determines.
+fn take_values_of_group(pod: &mut PodFacts, group: &Group, settings: Settings) {
+    pod.differs_from_group = pod.priority != group.priority || pod.preempts != group.preempts;
+    if group.class.is_some() {
+        pod.class.clone_from(&group.class);
+    }
+    if !settings.refuses_mismatch {
+        pod.priority = group.priority;
+        pod.preempts = if group.sets_policy { group.preempts } else { pod.preempts };
+    }
 }
 
 /// docs/rules/kubernetes-groups.md#g1, docs/rules/kubernetes-groups.md#g2, docs/rules/kubernetes-groups.md#g16: all bound pods of a group

@@ -31,11 +31,12 @@ pub fn is_unsupported(pod: &PodFacts) -> bool {
 /// members remain.
 pub fn is_gang_refused(cluster: &Cluster<'_>, pod: &PodFacts) -> bool {
     let Some(name) = pod.group.as_ref().filter(|_| pod.node.is_none() && !pod.of_other_scheduler) else { return false };
-    let Some(group) = cluster.groups.get(name) else { return false };
+    // docs/rules/kubernetes-groups.md#g26
+    let Some(group) = cluster.groups.get(name) else { return true };
     let members = || cluster.pods.iter().filter(|member| member.group.as_ref() == Some(name));
     let is_left_out = |member: &&PodFacts| member.node.is_none() && (member.gated || member.of_other_scheduler);
     let placed = || members().filter(|member| member.node.is_none() && !member.terminating && !is_left_out(member));
-    let counted = members().filter(|member| member.node.is_some()).count() + placed().count();
+    let counted = members().filter(|member| member.node.is_some() && !member.terminating).count() + placed().count();
     let too_few = counted < group.min_count.max(1) && members().any(|member| is_left_out(&member));
     too_few || placed().any(is_unsupported) || is_unsupported_group(cluster, name)
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use reprieve_api::record::record;
 use reprieve_api::source::UnknownField;
-use reprieve_api::{InputError, NamespacedName, ObjectSet, OutcomeName, Profile, TestSpec, VictimRef, fields};
+use reprieve_api::{InputError, NamespacedName, ObjectSet, OutcomeName, Pod, Profile, TestSpec, VictimRef, fields};
 use reprieve_engine::laws::Law;
 use reprieve_engine::{Outcome, Policy};
 use reprieve_loader::build::{OnInvalid, load_as};
@@ -16,6 +16,8 @@ use reprieve_loader::time::parse_time;
 use reprieve_loader::unsupported::{Requirement, assume};
 use reprieve_loader::{LoadScope, Question, QueueSettings, timestamp};
 use reprieve_report::cycle::cycle_report;
+use reprieve_report::decision::DecisionReport;
+use reprieve_report::gpu_hours::{GpuResources, LostWork};
 use reprieve_report::report::decide_and_report;
 use serde::Serialize;
 use serde_json::Value;
@@ -47,6 +49,9 @@ pub struct PlanArgs {
     /// claims (devices of spec.resourceClaims), features (of the kubelet)
     #[arg(long, value_name = "REQUIREMENT", value_delimiter = ',', value_parser = requirement)]
     pub assume: Vec<Requirement>,
+    /// Resources that count as GPUs in the lost work, separated by commas; * stands for any text
+    #[arg(long, value_name = "RESOURCE", default_value_t = GpuResources::default())]
+    pub gpu_resources: GpuResources,
     /// Name of the deciding scheduler; members of a gang that name another scheduler are not placed [default: the scheduler that the
     /// members name]
     #[arg(long, value_name = "NAME")]
@@ -103,6 +108,7 @@ pub fn run(args: &PlanArgs) -> Result<u8, Error> {
     let mut report = decide_and_report(&question, &mut loaded);
     report.warnings.extend(warnings);
     report.assumed = assumed(&args.assume);
+    report.explanation.lost_work = lost_work(&report, &objects, &args.gpu_resources);
     if report.explanation.law.as_ref().is_some_and(|law| law.field.is_some()) {
         report.warnings.extend(hint(args, &objects, &spec));
     }
@@ -231,6 +237,14 @@ fn cycle(
     Ok(if preempts { 2 } else { 0 })
 }
 
+/// The work that the victims lose; `None` if they have no GPUs, or if their pods are not known.
+fn lost_work(report: &DecisionReport, objects: &ObjectSet, gpus: &GpuResources) -> Option<LostWork> {
+    let victims: BTreeSet<&String> = report.explanation.victims.iter().flat_map(|victim| &victim.unit.pods).collect();
+    let is_victim = |pod: &&Pod| victims.contains(&NamespacedName::from_meta(&pod.metadata).to_string());
+    let pods = objects.pods.iter().map(|pod| &*pod.object).filter(is_victim);
+    Some(gpus.lost_work(pods, timestamp(report.now))).filter(|lost| lost.gpus > 0)
+}
+
 /// The smallest set of requirements that must be assumed so that Reprieve can decide, as a hint.
 fn hint(args: &PlanArgs, objects: &ObjectSet, spec: &TestSpec) -> Option<String> {
     let subset = |bits: usize| -> Vec<Requirement> {
@@ -292,5 +306,5 @@ fn note_warnings(warnings: &[String], assumed: &[&str]) {
 
 fn print_names<'a>(victims: impl Iterator<Item = &'a VictimRef>) -> Result<(), Error> {
     let mut names = victims.filter_map(|victim| victim.pod.as_deref().or(victim.workload.as_deref()));
-    names.try_for_each(output::line)
+    names.try_for_each(|name| output::line(&output::escaped(name)))
 }

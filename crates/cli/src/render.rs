@@ -55,7 +55,9 @@ pub fn decision(report: &DecisionReport, detail: Detail) -> String {
     let parts = parts(report, detail).into_iter();
     let tables = parts.map(|Rows { header, rows, colour }| table(header, rows.into_iter(), colour));
     let violations = report.explanation.budgets.iter().map(|budget| budget.sentence("the plan"));
-    document(headline(report), violations, tables, &report.warnings)
+    let lost = report.explanation.lost_work.filter(|_| detail == Detail::Wide);
+    let lost = lost.map(|lost| format!("the victims lose {lost} of work on {} GPUs", lost.gpus));
+    document(headline(report), violations.chain(lost), tables, &report.warnings)
 }
 
 /// A first line, the violated budgets below it, the tables that are not empty, and the warnings. `violations` and `warnings` are made safe

@@ -147,6 +147,8 @@ pub enum DomainRefusal {
     NoCandidate(TooFew),
     /// Too few members fit even without all candidates.
     TooFewPlaced(TooFew),
+    /// Whether enough members fit without all candidates is not known: the step budget of the search is spent.
+    SearchLimit(TooFew),
 }
 
 /// The number of members that fit in a domain, and what the first other member lacks on each node.

@@ -4,9 +4,13 @@
 //! undoes every change. Between decisions the loader applies changes one at a time (`delta`).
 
 mod delta;
+mod mismatch;
 mod obstacle;
+mod terminating;
+mod usage;
 
 use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::{
     ApplicationId, BudgetId, GroupId, JobId, NodeId, PodId, Priority, QueueId, ResourceId, ShapeId, TextId, Timestamp,
@@ -17,7 +21,9 @@ use crate::queues::QueueTree;
 use crate::shape::{Shape, Taint};
 use crate::workloads::{QuotaRules, Workload};
 
+pub use mismatch::Mismatch;
 pub use obstacle::{Obstacle, QueueRefusal};
+pub use terminating::Terminating;
 
 /// The tables from which a snapshot is built.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -77,7 +83,9 @@ pub struct Pod {
     pub group: Option<GroupId>,
     /// Whether the pod names a group, even if that group does not exist.
     pub names_group: bool,
-    /// The priority of the pod itself.
+    /// How the pod itself differs from its group.
+    pub mismatch: Option<Mismatch>,
+    /// The priority: its group's where that counts for its pods, else its own.
     pub priority: Priority,
     /// Whether it may preempt.
     pub preempts: bool,
@@ -117,6 +125,8 @@ pub struct Pod {
     pub originator: bool,
     /// Whether the pod belongs to a DaemonSet, and so to one node.
     pub daemon: bool,
+    /// The node of a pending DaemonSet pod, which policy YuniKorn reserves for the pod.
+    pub daemon_node: Option<NodeId>,
     /// The job with which the pod is placed.
     pub job: Option<JobId>,
     /// The value of its preemptible label, if it has one.
@@ -127,8 +137,10 @@ pub struct Pod {
     pub can_preempt: Option<bool>,
     /// The reason why the pending pod cannot be placed at all.
     pub obstacle: Option<Obstacle>,
-    /// The preemptor for which the pod is marked as a victim. No decision reads this field.
+    /// The preemptor for which the pod is marked as a victim.
     pub marked_for: Option<TextId>,
+    /// The name by which marked victims record the pending pod as their preemptor, which only policy YuniKorn reads.
+    pub recorded_as: Option<TextId>,
     /// Whether another operator was asked to delete the pod, which only policy Koordinator reads.
     pub soft_evicted: bool,
 }
@@ -151,6 +163,16 @@ impl Pod {
         };
         self.node.is_some() || pending
     }
+
+    /// Whether the pod counts as a running member of its group.
+    pub fn runs(&self) -> bool {
+        self.node.is_some() && self.terminating.is_none()
+    }
+
+    /// The node that the pending pod reserves.
+    fn reserves(&self) -> Option<NodeId> {
+        self.nominated.or(self.daemon_node)
+    }
 }
 
 /// A job: its pods are placed together or not at all.
@@ -162,15 +184,6 @@ pub struct Job {
     pub min_member: usize,
     /// The bound and pending pods of the job.
     pub members: Vec<PodId>,
-}
-
-/// The state of a terminating pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terminating {
-    /// The end of its grace period.
-    pub deadline: Timestamp,
-    /// Whether a scheduler preempted the pod.
-    pub by_preemption: bool,
 }
 
 /// A group of pods that are scheduled together.
@@ -287,8 +300,12 @@ pub struct Snapshot {
     bound_pods: Vec<Vec<BoundPod>>,
     /// By node: whether each unit is a single pod without budgets or shields, so that only priorities and resources matter.
     only_single_pod_units: Vec<bool>,
-    /// By node: the pending pods nominated to it.
+    /// By node: the pending pods that reserve it, by a nomination or as the pods of a DaemonSet.
     nominees: Vec<Vec<PodId>>,
+    /// The pods that are marked as victims.
+    marked: BTreeSet<PodId>,
+    /// The number of pods by application and queue.
+    pods_of_applications: BTreeMap<(ApplicationId, QueueId), usize>,
     /// By node and resource: the allocatable amount.
     allocatable: Vec<i64>,
     /// By node and resource: the sum of the requests of its pods.
@@ -317,6 +334,8 @@ impl Snapshot {
             bound_pods: vec![Vec::new(); cluster.nodes.len()],
             only_single_pod_units: vec![true; cluster.nodes.len()],
             nominees: vec![Vec::new(); cluster.nodes.len()],
+            marked: BTreeSet::new(),
+            pods_of_applications: BTreeMap::new(),
             allocatable: cluster.nodes.iter().flat_map(|node| node.allocatable.iter().copied()).collect(),
             used: vec![0; cluster.nodes.len() * cluster.n_resources],
             requests: cluster.shapes.iter().flat_map(|shape| shape.requests.iter().copied()).collect(),
@@ -354,6 +373,7 @@ impl Snapshot {
     }
 
     fn index_pod(&mut self, id: PodId) {
+        self.index_marks_and_applications(id);
         let pod = &self.cluster.pods[id.index()];
         if let Some(node) = pod.node {
             let unit = self.unit_of[id.index()].expect("a bound pod has a unit");
@@ -361,36 +381,9 @@ impl Snapshot {
             let bound = BoundPod { pod: id, unit, shape: pod.shape, priority, start: pod.start };
             self.bound_pods[node.index()].push(bound);
             self.charge(id, node, 1);
-        } else if let Some(node) = pod.nominated {
+        } else if let Some(node) = pod.reserves() {
             self.nominees[node.index()].push(id);
         }
-    }
-
-    /// Moves a pod and returns the node where it was.
-    pub(crate) fn move_to(&mut self, pod: PodId, to: Option<NodeId>) -> Option<NodeId> {
-        let from = std::mem::replace(&mut self.cluster.pods[pod.index()].node, to);
-        for (node, sign) in from.map(|node| (node, -1)).into_iter().chain(to.map(|node| (node, 1))) {
-            self.charge(pod, node, sign);
-        }
-        from
-    }
-
-    fn charge(&mut self, pod: PodId, node: NodeId, sign: i64) {
-        let n = self.cluster.n_resources;
-        let Pod { shape, queue, terminating, .. } = &self.cluster.pods[pod.index()];
-        let requests = &self.requests[shape.index() * n..][..n];
-        for (used, request) in self.used[node.index() * n..][..n].iter_mut().zip(requests) {
-            *used += sign * request;
-        }
-        if let Some(queue) = *queue {
-            self.cluster.queues.charge(queue, requests, sign, terminating.is_some());
-        }
-    }
-
-    /// Adds the requests of a pod of this shape to the use of a queue, or subtracts them.
-    pub(crate) fn charge_queue(&mut self, queue: QueueId, shape: ShapeId, sign: i64) {
-        let n = self.cluster.n_resources;
-        self.cluster.queues.charge(queue, &self.requests[shape.index() * n..][..n], sign, false);
     }
 
     /// A workload.

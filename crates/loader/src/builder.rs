@@ -12,9 +12,9 @@ use reprieve_engine::{
 
 use crate::groups::{GroupDraft, groups};
 use crate::koordinator::{BrokenJob, DISABLE_PREEMPTIBLE, can_preempt, jobs, preemptible, quota_tree};
+use crate::member_values::MemberValues;
 use crate::obstacles::Obstacles;
 use crate::owners::Owners;
-use crate::priority_classes::ALLOW_PREEMPTION;
 use crate::protected_namespaces::protected;
 use crate::quarantine::{Problem, Quarantine, key_of};
 use crate::queue_settings::{LoadScope, QueueScope};
@@ -22,8 +22,10 @@ use crate::queue_source::QueueSource;
 use crate::schedulers::gang_of;
 use crate::shape::{Interners, keys_of, selected_keys};
 use crate::sums::{LARGE_AMOUNT, beyond_sum, pods_beyond_sum};
-use crate::yunikorn::{application_of, is_daemon, queue_tree};
-use crate::{Amounts, Classes, Interner, QueueSpec, by_name, nth_rank, requests, timestamp};
+use crate::unsupported::ignored_tolerations;
+use crate::yunikorn::queue_tree;
+use crate::yunikorn_pods::{application_of, daemon_node, is_daemon, own_opt_out, reads_groups, recorded_as};
+use crate::{Amounts, Classes, Interner, QueueSpec, Warning, by_name, nth_rank, requests, timestamp};
 use reprieve_api::koordinator::label;
 use reprieve_api::kueue::POD_SET;
 use reprieve_api::object_set::Unreadable;
@@ -40,6 +42,8 @@ pub struct SnapshotBuilder {
     pub interners: Interners,
     pub nodes: BTreeMap<String, NodeId>,
     pub groups: BTreeMap<NamespacedName, GroupId>,
+    /// The values of groups that count for their pods.
+    pub member_values: MemberValues,
     pub shapes: Shapes,
     pub queues: QueueSource,
     /// Which namespaces may use which queues.
@@ -58,7 +62,7 @@ pub struct SnapshotBuilder {
     pub is_over_sum: bool,
     /// By node and resource: what the node offers when no pod on it counts as the whole node.
     pub allocatable: Vec<Vec<i64>>,
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// The objects that are set aside and to which pods may refer.
@@ -170,12 +174,13 @@ impl SnapshotBuilder {
         let classes = Classes::new(&objects.priority_classes, max_preemption_excess, &mut warnings);
         let groups = groups(objects, &classes, &mut texts, &mut warnings, quarantine);
         let queue_scope = QueueScope::new(&scope.queues, objects);
-        let tree = queue_tree(objects, &queue_scope, is_own, &mut warnings, quarantine);
+        let follows_code = matches!(policy, Policy::YuniKorn(settings) if settings.follows_code);
+        let tree = queue_tree(objects, &queue_scope, follows_code, is_own, &mut warnings, quarantine);
         let quotas = quota_tree(objects, &queue_scope, quarantine);
         let jobs = jobs(objects, is_own, quarantine);
         let owners = Owners::new(objects);
         if let Policy::YuniKorn(_) = policy {
-            warnings.extend(owners.warning(objects));
+            warnings.extend(owners.warning(objects).map(Warning::from));
         }
         let mut interners = Interners { texts, ..new_interners(objects) };
         let yunikorn_queues = tree.iter().flat_map(|tree| &tree.queues).map(|queue| &queue.spec);
@@ -186,6 +191,7 @@ impl SnapshotBuilder {
             interners,
             nodes: BTreeMap::new(),
             groups: groups.good.keys().cloned().enumerate().map(|(index, name)| (name, GroupId::new(index))).collect(),
+            member_values: MemberValues::new(policy, groups.good.values().map(|draft| draft.values.clone())),
             shapes: Shapes::default(),
             queues: QueueSource::new(tree, quotas),
             queue_scope,
@@ -229,7 +235,7 @@ impl SnapshotBuilder {
 
     /// Returns the groups with the ids of their topologies.
     pub(crate) fn groups_with_topologies(&mut self, groups: Vec<GroupDraft>) -> Vec<Group> {
-        let with_topology = |GroupDraft { group, topology_key }| {
+        let with_topology = |GroupDraft { group, topology_key, .. }| {
             let topology = topology_key.map(|key| self.interners.topology(&key));
             Group { topology, ..group }
         };
@@ -243,13 +249,14 @@ impl SnapshotBuilder {
             if sourced.object.is_finished() {
                 continue;
             }
+            quarantine.reads(sourced);
             let ReadPod { pod, problem, blocks_node } = self.pod(&name, &sourced.object, None);
             if let Some(problem) = problem {
                 quarantine.add(key_of(sourced), Some(&sourced.source), problem);
             }
             let Some(pod) = pod else { continue };
             if pod.node.is_none() {
-                self.warnings.extend(ignored_tolerations(&name, &sourced.object));
+                self.warnings.extend(ignored_tolerations(&key_of(sourced), &sourced.object));
             }
             if let Some(node) = pod.node.filter(|_| blocks_node) {
                 self.blocked.entry(node).or_default().insert(name.clone());
@@ -350,7 +357,7 @@ impl SnapshotBuilder {
             class_unknown: !set_aside && self.classes.is_undefined(class),
             ..self.judged_fields(name, object, node, refused)
         };
-        ReadPod { pod: Some(pod), problem, blocks_node }
+        ReadPod { pod: Some(self.member_values.apply(pod, &self.classes)), problem, blocks_node }
     }
 
     /// Returns the node of a bound pod; the problem says that the node is missing or set aside.
@@ -379,9 +386,8 @@ impl SnapshotBuilder {
         let spec = object.spec.as_deref().unwrap_or(&empty.0);
         let status = object.status.as_ref().unwrap_or(&empty.1);
         let class = spec.priority_class_name.as_deref();
-        let group = group_of(object);
-        let annotations = object.metadata.annotations.as_ref();
-        let allow_preemption = annotations.and_then(|annotations| annotations.get(ALLOW_PREEMPTION));
+        let policy = &self.broken.policy;
+        let group = group_of(object).filter(|_| reads_groups(policy));
         let mark = condition(status, VICTIM);
         let marked_for = mark.and_then(|mark| mark.message.as_deref());
         let marked_for = marked_for.map(|preemptor| TextId(self.interners.texts.id(preemptor)));
@@ -395,8 +401,10 @@ impl SnapshotBuilder {
         let nominated = status.nominated_node_name.as_deref().filter(|_| counts);
         let nominated = nominated.and_then(|node| self.nodes.get(node)).copied();
         let foreign = self.obstacles.schedulers.is_foreign(object);
-        let application =
-            (!foreign).then(|| ApplicationId(self.interners.applications.id(&application_of(object).to_string())));
+        let application = application_of(object, policy).filter(|_| !foreign);
+        let application = application.map(|name| ApplicationId(self.interners.applications.id(&name.to_string())));
+        let is_ready = node.is_none() && !foreign && obstacle.is_none() && deleted.is_none();
+        let recorded_as = recorded_as(name, policy).filter(|_| is_ready);
         Pod {
             rank: 0,
             group: group.as_ref().and_then(|group| self.groups.get(group)).copied(),
@@ -410,19 +418,24 @@ impl SnapshotBuilder {
             toleration: self.classes.toleration(class),
             protected: self.protected.contains(&name.namespace),
             opted_out: self.classes.opted_out(class),
-            own_opt_out: allow_preemption.map(|value| value == "false"),
+            own_opt_out: own_opt_out(object, policy),
             resizing: node.is_some() && requests::is_resize_deferred(object),
             budgets: Vec::new(),
             created: object.metadata.creation_timestamp.as_ref().map_or(Timestamp(0), |created| timestamp(created.0)),
             application,
             originator: false,
             daemon: is_daemon(object, &self.owners),
+            daemon_node: daemon_node(object, &self.owners, policy)
+                .filter(|_| is_ready)
+                .and_then(|node| self.nodes.get(node))
+                .copied(),
             job: job_of(object).and_then(|job| self.jobs.get(&job)).map(|(job, _)| *job),
             preemptible: preemptible(object),
             preemption_disabled: label(object, DISABLE_PREEMPTIBLE) == Some("true"),
             can_preempt: can_preempt(object),
             obstacle,
             marked_for,
+            recorded_as: recorded_as.map(|name| TextId(self.interners.texts.id(&name))),
             soft_evicted: object.is_soft_evicted(),
             ..Pod::default()
         }
@@ -519,6 +532,7 @@ impl SnapshotBuilder {
         quarantine: &mut Quarantine,
     ) {
         for (name, budget) in by_name::<NamespacedName, _>(&objects.budgets) {
+            quarantine.reads(budget);
             let selector = budget.object.spec.as_ref().and_then(|spec| spec.selector.as_ref());
             let selector = match self.interners.selector(selector) {
                 Ok(selector) => selector,
@@ -582,20 +596,6 @@ fn new_interners(objects: &ObjectSet) -> Interners {
         interners.namespace_labels.insert(id, labels);
     }
     interners
-}
-
-/// Returns a warning for each toleration of a pending pod with operator `Gt` or `Lt`, which tolerates no taint, as in a cluster without
-/// that feature gate.
-fn ignored_tolerations(name: &NamespacedName, pod: &ApiPod) -> Vec<String> {
-    let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_ref());
-    let tolerations = tolerations.into_iter().flatten().enumerate();
-    let ignored = tolerations.filter_map(|(index, toleration)| {
-        let operator = toleration.operator.as_deref().filter(|operator| matches!(*operator, "Gt" | "Lt"))?;
-        Some(format!(
-            "Pod {name}: spec.tolerations[{index}].operator: {operator} is not supported; the toleration is ignored"
-        ))
-    });
-    ignored.collect()
 }
 
 /// Returns the condition of this type if its status is `True`.

@@ -19,15 +19,15 @@ use reprieve_engine::snapshot::Job;
 use reprieve_engine::workloads::Workload;
 use reprieve_engine::{BudgetId, Policy, QueueId, WorkloadId};
 
-use crate::build::build_for;
+use crate::build::{build, build_for};
 use crate::groups::{read_pod_group, refused_priority};
 use crate::names::{Numbered, QueueNames};
 use crate::preemption_priority::InvalidPreemptionPriority;
-use crate::quarantine::{self, Problem, Quarantined};
+use crate::quarantine::{self, Problem, Quarantine, Quarantined};
 use crate::queue_settings::{LoadScope, QueueSettings};
 use crate::quota::{is_finished, pod_set_names, workload_order_key};
 use crate::unsupported::field_of_job;
-use crate::{Loaded, SnapshotBuilder};
+use crate::{Loaded, SnapshotBuilder, Warning};
 use reprieve_api::koordinator::KoordinatorPodGroup;
 use reprieve_api::kueue::KueueWorkload;
 use reprieve_api::object_set::Unreadable;
@@ -50,8 +50,10 @@ pub struct SnapshotCache {
     stale: bool,
     policy: Policy,
     scope: LoadScope,
+    /// The quarantine of the last rebuild. While it is in progress, it has the object that is being read.
+    quarantine: Quarantine,
     rebuilds: u64,
-    /// Incremented when the list of objects that are set aside changes.
+    /// Incremented when the list of objects that are set aside, or the warnings, change.
     quarantine_version: u64,
 }
 
@@ -67,6 +69,7 @@ impl Default for SnapshotCache {
             stale: false,
             policy,
             scope: LoadScope::default(),
+            quarantine: Quarantine::unreported(),
             rebuilds: 0,
             quarantine_version: 0,
         }
@@ -198,10 +201,21 @@ impl SnapshotCache {
         }
     }
 
+    /// Notes that an object is being read, for tests of a panic.
+    pub fn note_reading(&mut self, object: ObjectKey) {
+        self.quarantine.reading = Some(object);
+    }
+
+    /// Returns the object at which a rebuild panicked.
+    pub fn take_reading(&mut self) -> Option<ObjectKey> {
+        self.quarantine.reading.take()
+    }
+
     /// Rebuilds the tables if they are stale.
     pub fn refresh(&mut self) {
         if std::mem::replace(&mut self.stale, false) {
-            let (mut loaded, builder) = build_for(&self.all_objects(), &self.policy, &self.scope);
+            self.quarantine = Quarantine::new(&self.policy);
+            let (mut loaded, builder) = build(&self.all_objects(), &self.policy, &self.scope, &mut self.quarantine);
             // Objects of a cluster have no position in a file.
             loaded.quarantined.iter_mut().for_each(|entry| entry.error.source = None);
             self.tables = Tables::new((loaded, builder));
@@ -215,7 +229,12 @@ impl SnapshotCache {
         &self.tables.loaded.quarantined
     }
 
-    /// Returns a number that grows when [`Self::quarantined`] may have changed.
+    /// Returns what is wrong with objects that are not set aside, as of the last refresh with the changes in place since.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.tables.loaded.warnings
+    }
+
+    /// Returns a number that grows when [`Self::quarantined`] or [`Self::warnings`] may have changed.
     pub fn quarantine_version(&self) -> u64 {
         self.quarantine_version
     }
@@ -332,6 +351,7 @@ impl SnapshotCache {
             return;
         };
         let id = self.tables.loaded.snapshot.add_group(draft.group);
+        self.tables.builder.member_values.insert(id, draft.values);
         self.tables.builder.groups.insert(key.name.clone(), id);
         self.tables.loaded.names.groups.names.push(key.name.clone());
         self.tables.loaded.names.groups.ids.insert(key.name.clone(), id);

@@ -62,12 +62,14 @@ pub fn quota_tree(objects: &ObjectSet, scope: &QueueScope, quarantine: &mut Quar
     for (key, quota) in &named {
         let name = quota.name();
         let name = if same_name.get(&name.name) == Some(&1) { name.name } else { key.clone() };
+        quarantine.reads(quota);
         let permitted = parent_of(key).map_or(Ok(()), |parent| may_be_below(&quota.name().namespace, &parent, scope));
         match permitted.and_then(|()| queue_spec(name, &quota.object)) {
             Ok(spec) => _ = specs.insert(key.clone(), spec),
             Err(error) => quarantine.add(key_of(quota), Some(&quota.source), error),
         }
     }
+    quarantine.reading = None;
     let keys = named.keys().cloned().collect();
     let (order, lost) = forest(&keys, parent_of, |key| specs.contains_key(key));
     for (key, why) in lost {

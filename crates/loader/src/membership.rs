@@ -91,8 +91,9 @@ struct SyntheticPods {
     count: usize,
 }
 
-/// Returns the missing pods of pending workloads. A pod set with more pods than all nodes can hold (`max_pods`) gets none, because it cannot fit. If
-/// there are too many pods, the largest workloads get none and are set aside.
+/// Returns the missing pods of pending workloads. A pod set with more pods than all nodes can hold (`max_pods`) gets none, because it
+/// cannot fit. If there are too many pods, the largest workloads of the namespaces with most pods get none and are set aside, so that a
+/// namespace with fewer pods is not affected.
 fn missing_pods(
     objects: &ObjectSet,
     membership: &WorkloadMembership,
@@ -126,7 +127,14 @@ fn missing_pods(
         (total, name, sourced, counts)
     });
     let mut workloads: Vec<_> = workloads.collect();
-    workloads.sort_by(|(total, name, ..), (other_total, other, ..)| (total, name).cmp(&(other_total, other)));
+    let mut by_namespace: BTreeMap<String, i64> = BTreeMap::new();
+    for (total, name, ..) in &workloads {
+        let sum = by_namespace.entry(name.namespace.clone()).or_default();
+        *sum = sum.saturating_add(*total);
+    }
+    workloads.sort_by_cached_key(|(total, name, ..)| {
+        (by_namespace.get(&name.namespace).copied(), name.namespace.clone(), *total, name.clone())
+    });
     let (mut all, mut sum) = (Vec::new(), 0_i64);
     for (total, name, sourced, counts) in workloads {
         sum = sum.saturating_add(total);

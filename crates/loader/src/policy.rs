@@ -226,7 +226,12 @@ pub fn preemptor(reference: &PreemptorRef, policy: &str, loaded: &Loaded) -> Res
                     let node = loaded.names.node(node);
                     error(format!("pod {name} already runs on node {node}; name a pending pod"))
                 }
-                Some(_) | None => Ok(PreemptorId::Pod(id)),
+                Some(_) => Ok(PreemptorId::Pod(id)),
+                // docs/rules/kubernetes-groups.md#g27
+                None => match pod.group.filter(|_| is("Kubernetes") && pod.takes_part()) {
+                    Some(group) => Ok(PreemptorId::Group(group)),
+                    None => Ok(PreemptorId::Pod(id)),
+                },
             }
         }
         "PodGroup" if is("Kubernetes") => {

@@ -235,6 +235,7 @@ impl QuotaTreeBuilder {
                 drafts.extend(self.draft(name, &ClusterQueueSpec::default()).ok().map(|draft| (name.clone(), draft)));
                 continue;
             };
+            quarantine.reads(cohort);
             let CohortSpec { resource_groups, fair_sharing, .. } = cohort.object.spec.clone();
             let spec = ClusterQueueSpec { resource_groups, fair_sharing, ..ClusterQueueSpec::default() };
             match self.draft(name, &spec) {
@@ -272,6 +273,7 @@ impl QuotaTreeBuilder {
 
     fn add_queues(&mut self, objects: &ObjectSet, quarantine: &mut Quarantine) {
         for (name, queue) in by_name::<String, _>(&objects.cluster_queues) {
+            quarantine.reads(queue);
             match self.queue_draft(&name, &queue.object.spec) {
                 Ok(draft) => {
                     self.cluster_queues.insert(name, QueueId::new(self.drafts.len()));

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_with::skip_serializing_none;
 
 use crate::budget_report::BudgetReport;
+use crate::gpu_hours::LostWork;
 use crate::queue_report::QueueReport;
 use crate::quota_report::CohortReport;
 
@@ -76,6 +77,8 @@ pub struct ExplanationReport {
     pub law: Option<LawReport>,
     /// The cost of the plan.
     pub cost: Option<CostReport>,
+    /// The work that the victims lose, if they have GPUs. `reprieve plan` fills it in.
+    pub lost_work: Option<LostWork>,
     /// The disruption budgets that the plan violates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<BudgetReport>,

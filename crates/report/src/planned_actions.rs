@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use reprieve_api::{NamespacedName, ObjectKey};
+use reprieve_api::NamespacedName;
 use reprieve_engine::choose::Plan;
 use reprieve_engine::fit::{Preemptor, PreemptorId};
 use reprieve_engine::policy::kueue::PreemptionReason;
@@ -198,7 +198,7 @@ pub fn workload_preempted(preemptor: &dyn fmt::Display, reason: PreemptionReason
 }
 
 /// Event message on a preemptor: the first victims, each with the reason.
-pub fn preempting(victims: &[(ObjectKey, String)]) -> String {
+pub fn preempting(victims: &[(impl fmt::Display, String)]) -> String {
     let named = victims.iter().take(MAX_NAMED).map(|(victim, why)| format!("evicting {victim}: {why}"));
     let others = victims.len().saturating_sub(MAX_NAMED);
     let rest = (others > 0).then(|| format!("and {others} more"));
@@ -206,7 +206,7 @@ pub fn preempting(victims: &[(ObjectKey, String)]) -> String {
 }
 
 /// Event message on a workload for which another one is evicted.
-pub fn preempting_workload(victim: &NamespacedName) -> String {
+pub fn preempting_workload(victim: &dyn fmt::Display) -> String {
     format!("evicting Workload {victim}")
 }
 
@@ -226,7 +226,7 @@ pub fn soft_eviction_note(name: &str, preemptor: &dyn fmt::Display) -> String {
 
 #[cfg(test)]
 mod tests {
-    use reprieve_api::Kind;
+    use reprieve_api::{Kind, ObjectKey};
 
     use super::*;
 

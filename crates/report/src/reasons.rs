@@ -9,7 +9,7 @@ mod shared;
 mod yunikorn;
 
 use reprieve_engine::laws::Law;
-use reprieve_engine::{ResourceId, Timestamp};
+use reprieve_engine::{PodId, ResourceId, Timestamp};
 
 pub use filters::{filter_failure, node_refusal, unknown_room};
 pub(crate) use kueue::share;
@@ -36,6 +36,11 @@ impl ReasonText {
 
 pub(crate) fn reason_text(name: &'static str, text: impl Into<String>) -> ReasonText {
     ReasonText { name, text: text.into(), of_many: None }
+}
+
+/// Why a pod has no node, in the form that kube-scheduler writes and that autoscalers read.
+pub fn no_node_available(nodes: usize, why: &str) -> String {
+    format!("0/{nodes} nodes are available: {why}")
 }
 
 /// The name and the sentence of a law. A sentence begins with a fact about the unit that the law spares or refuses, whose name the
@@ -65,6 +70,10 @@ pub fn law(law: &Law, names: &Names) -> ReasonText {
             shared::in_progress(terminating, nodes, *until, names)
         }
         // Kubernetes.
+        Law::GroupMissing { pod } => {
+            reason_text("GroupMissing", format!("the PodGroup that {} names does not exist", names.pod(*pod)))
+        }
+        Law::SearchLimit => reason_text("SearchLimit", shared::SEARCH_LIMIT),
         Law::GroupMismatch { member, mismatch } => shared::group_mismatch(names.pod(*member), mismatch),
         // YuniKorn.
         Law::NotUnderGuarantee { queue, short } => yunikorn::not_under_guarantee(*queue, short, names),
@@ -76,6 +85,8 @@ pub fn law(law: &Law, names: &Names) -> ReasonText {
         Law::HigherPriority { candidate, limit } => yunikorn::higher_priority(*candidate, *limit),
         Law::Fence { root } => yunikorn::fence(*root, names),
         Law::SameQueue => reason_text("SameQueue", "in the same queue as the preemptor"),
+        Law::SameApplication => reason_text("SameApplication", "in the same application as the preemptor"),
+        Law::WholeGang { member } => yunikorn::whole_gang(*member, names),
         Law::QueueDisabled { queue } => {
             reason_text("QueueDisabled", format!("preemption of pods in queue {} is disabled", names.queue(*queue)))
         }
@@ -116,6 +127,19 @@ pub fn law(law: &Law, names: &Names) -> ReasonText {
             kueue::fair_share(*own, names.queue(*queue), *theirs, *is_final)
         }
         Law::AboveThreshold { threshold } => kueue::above_threshold(*threshold),
+    }
+}
+
+/// The same as [`law`], without the names of the pods that are hidden. Other laws about a unit name only its own pods.
+pub fn law_without(law: &Law, names: &Names, is_hidden: impl Fn(PodId) -> bool) -> ReasonText {
+    match law {
+        Law::PreemptionInProgress { terminating, nodes, until } if terminating.iter().any(|&pod| is_hidden(pod)) => {
+            shared::in_progress_without_names(terminating.len(), nodes, *until, names)
+        }
+        Law::NodeReserved { pod } if is_hidden(*pod) => {
+            reason_text("NodeReserved", "the node is reserved for a pod of another namespace")
+        }
+        law => self::law(law, names),
     }
 }
 

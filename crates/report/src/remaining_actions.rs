@@ -119,11 +119,12 @@ impl<S: PodStates> Remaining<'_, S> {
     /// Evicts the victims in a broken group: a group that is evicted as a whole, and part of which is evicted already.
     pub fn of_broken_groups(&self) -> Vec<PlannedAction> {
         let marked = self.states.marked(self.unit).into_iter();
-        self.evict_broken(marked.filter(|victim| is_of_broken_group(self.loaded, victim)).collect())
+        self.evict_broken(marked.filter(|victim| self.is_of_broken_group(victim)).collect())
     }
 
     /// The earlier victims that the unit may wait for, if one of them, or a pod on a nominated node, is evicted and the unit has enough
-    /// nominated nodes.
+    /// nominated nodes. Under policy Kubernetes the decision itself considers preempted pods (docs/rules/kubernetes-groups.md#g25), so that
+    /// only pods remain that terminate for another reason.
     pub fn terminating_victims(&self, preemptor: &Preemptor) -> Option<TerminatingVictims> {
         let Loaded { snapshot, names, .. } = self.loaded;
         // Pods of a Koordinator job beyond its minimum are no reason for a second preemption.
@@ -146,12 +147,16 @@ impl<S: PodStates> Remaining<'_, S> {
         }
         let victims = marked.iter().filter_map(|pod| names.pod_id(pod)).chain(evicted);
         let victims = Vec::from_iter(victims.collect::<BTreeSet<PodId>>());
+        let is_preempted = |pod: &PodId| snapshot.pod(*pod).terminating.is_some_and(|state| state.by_preemption);
+        if matches!(self.policy, Policy::Kubernetes(_)) && victims.iter().any(is_preempted) {
+            return None; // the decision has considered the preempted pods
+        }
         Some(TerminatingVictims { placement, victims })
     }
 
     fn unmark(&self, marked: Vec<NamespacedName>) -> Vec<PlannedAction> {
         let (broken, spared): (Vec<NamespacedName>, Vec<NamespacedName>) =
-            marked.into_iter().partition(|victim| is_of_broken_group(self.loaded, victim));
+            marked.into_iter().partition(|victim| self.is_of_broken_group(victim));
         let spared = spared.into_iter().filter(|pod| !self.states.is_evicted(pod));
         let unmark = spared.map(|pod| PlannedAction::Unmark { pod });
         self.evict_broken(broken).into_iter().chain(unmark).collect()
@@ -161,17 +166,29 @@ impl<S: PodStates> Remaining<'_, S> {
         let pods = pods.into_iter().filter(|pod| !self.states.is_evicted(pod));
         pods.map(|pod| evict(self.unit, self.policy, pod, BROKEN_GROUP.to_owned())).collect()
     }
-}
 
-/// Whether the pod runs, and its group is evicted as a whole, and part of the group is evicted or gone.
-fn is_of_broken_group(loaded: &Loaded, pod: &NamespacedName) -> bool {
-    let Loaded { snapshot, names, .. } = loaded;
-    let pod = names.pod_id(pod).map(|pod| snapshot.pod(pod)).filter(|pod| pod.node.is_some());
-    pod.and_then(|pod| pod.group).is_some_and(|group| {
-        let group = snapshot.group(group);
-        let members = || group.members.iter().map(|pod| snapshot.pod(*pod));
-        let running = members().filter(|pod| pod.node.is_some() && pod.terminating.is_none()).count();
-        let evicted = members().any(|pod| pod.terminating.is_some_and(|terminating| terminating.by_preemption));
-        group.mode == DisruptionMode::All && (evicted || running < group.min_count)
-    })
+    /// Whether the pod runs, and its group is evicted as a whole, and part of the group is evicted or gone.
+    fn is_of_broken_group(&self, pod: &NamespacedName) -> bool {
+        let Loaded { snapshot, names, .. } = self.loaded;
+        let pod = names.pod_id(pod).map(|pod| snapshot.pod(pod)).filter(|pod| pod.node.is_some());
+        pod.and_then(|pod| pod.group).is_some_and(|group| {
+            let group = snapshot.group(group);
+            let members = || group.members.iter().map(|pod| snapshot.pod(*pod));
+            let running = members().filter(|pod| pod.node.is_some() && pod.terminating.is_none()).count();
+            let evicted = members().any(|pod| pod.terminating.is_some_and(|terminating| terminating.by_preemption));
+            let is_below_minimum = running < group.min_count;
+            match group.mode {
+                DisruptionMode::All => evicted || is_below_minimum,
+                DisruptionMode::Single => self.takes_whole_gangs() && evicted && is_below_minimum,
+            }
+        })
+    }
+
+    /// Whether the policy takes a gang as a whole that would fall below its minimum.
+    fn takes_whole_gangs(&self) -> bool {
+        match self.policy {
+            Policy::YuniKorn(settings) => settings.whole_gangs,
+            Policy::Kubernetes(_) | Policy::Kueue(_) | Policy::Koordinator(_) => false,
+        }
+    }
 }

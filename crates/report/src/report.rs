@@ -49,7 +49,7 @@ pub fn report_decision(
         // A time after the year 9999 is reported as the last representable time.
         now: time(question.now).unwrap_or(Timestamp::MAX),
         answer: answer::named(loaded, &preemptor.members, outcome),
-        warnings: loaded.warnings.iter().cloned().chain(budget_warnings).collect(),
+        warnings: loaded.warnings.iter().map(ToString::to_string).chain(budget_warnings).collect(),
         explanation: ExplanationReport {
             // Kueue reports its queues as `quotas`; Kubernetes has no queues.
             queues: match question.policy {

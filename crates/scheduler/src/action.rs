@@ -74,6 +74,8 @@ pub enum EventReason {
     Preempting,
     /// A PodGroup asks for a preemption priority that it may not use.
     PreemptionPriorityRefused,
+    /// A setting of an object is not valid, so that a default or nothing is used instead.
+    InvalidSetting,
     /// An object is invalid and is ignored.
     Refused,
     /// A preempted workload waits for quota again.
@@ -91,7 +93,11 @@ impl EventReason {
     /// Kueue write `Normal` events about it, too.
     pub const fn is_warning(self) -> bool {
         match self {
-            Self::DecisionFailed | Self::FailedScheduling | Self::PreemptionPriorityRefused | Self::Refused => true,
+            Self::DecisionFailed
+            | Self::FailedScheduling
+            | Self::InvalidSetting
+            | Self::PreemptionPriorityRefused
+            | Self::Refused => true,
             Self::Admitted
             | Self::CreatedWorkload
             | Self::Finished
@@ -112,6 +118,7 @@ impl EventReason {
             Self::DecisionFailed => "DecisionFailed",
             Self::FailedScheduling => "FailedScheduling",
             Self::Finished => "Finished",
+            Self::InvalidSetting => "InvalidSetting",
             Self::Preempted => PREEMPTED,
             Self::Preempting => PREEMPTING,
             Self::PreemptionPriorityRefused => "PreemptionPriorityRefused",

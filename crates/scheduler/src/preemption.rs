@@ -195,9 +195,14 @@ impl Preemption<'_> {
                 requests.extend(self.request(action, waiting, &mut victims));
             }
             if let Some((victim, _)) = victims.first().cloned() {
-                let message = planned_actions::preempting(&victims);
+                let namespace = &self.unit.key().name.namespace;
+                let shown = victims
+                    .iter()
+                    .map(|(key, why)| (format!("Pod {}", self.view.victim_shown_in(namespace, key)), why.clone()));
+                let message = planned_actions::preempting(&shown.collect::<Vec<_>>());
+                let related = Some(victim).filter(|victim| self.view.may_name(namespace, &victim.name));
                 let first = requests.remove(first_of_run);
-                let first = first.then_event(self.unit.key(), Some(victim), EventReason::Preempting, message);
+                let first = first.then_event(self.unit.key(), related, EventReason::Preempting, message);
                 requests.insert(first_of_run, first);
             }
         }

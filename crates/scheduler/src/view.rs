@@ -162,7 +162,8 @@ impl ClusterView {
         }
     }
 
-    /// The unit as a preemptor of the engine, and its pods; `None` while pods are missing or pods of an earlier start are terminating.
+    /// The unit as a preemptor of the engine, and its pods; `None` while pods are missing, or while pods of an earlier start of a job are
+    /// terminating.
     pub fn preemptor(&self, unit: &UnitRef) -> Option<(PreemptorId, Vec<PodId>)> {
         let Loaded { snapshot, names, .. } = self.loaded();
         let is_current = |pod: &PodId| {
@@ -175,11 +176,17 @@ impl ClusterView {
                 Some((PreemptorId::Pod(id), vec![id]))
             }
             UnitRef::Group(name) => {
-                let id = names.group_id(name)?;
+                let Some(id) = names.group_id(name) else {
+                    // The decision about a single member says that its group does not exist.
+                    let mut members = self.members(unit).into_iter().filter_map(|pod| names.pod_id(&pod));
+                    let member = members.find(|&pod| snapshot.pod(pod).node.is_none())?;
+                    return Some((PreemptorId::Pod(member), vec![member]));
+                };
                 let group = snapshot.group(id);
+                let current = || group.members.iter().copied().filter(|&pod| snapshot.pod(pod).terminating.is_none());
                 // The decision checks whether enough pods take part, and names those that do not.
-                let complete = group.members.len() >= group.min_count.max(1) && group.members.iter().all(is_current);
-                let members = group.members.iter().copied().filter(|&pod| snapshot.pod(pod).takes_part());
+                let complete = current().count() >= group.min_count.max(1);
+                let members = current().filter(|&pod| snapshot.pod(pod).takes_part());
                 complete.then(|| (PreemptorId::Group(id), members.collect()))
             }
             UnitRef::Job(_) => {

@@ -15,6 +15,7 @@ pub mod campaign;
 mod fault_injector;
 pub mod faults;
 pub mod hostile;
+mod incomplete_gangs;
 pub mod input;
 pub mod invariants;
 mod job;

@@ -313,7 +313,9 @@ impl Decided {
             }
         }
         for DomainEntry { result, .. } in &explanation.domains {
-            if let DomainResult::Infeasible(DomainRefusal::TooFewPlaced(few) | DomainRefusal::NoCandidate(few)) = result
+            if let DomainResult::Infeasible(
+                DomainRefusal::TooFewPlaced(few) | DomainRefusal::NoCandidate(few) | DomainRefusal::SearchLimit(few),
+            ) = result
             {
                 few.failures.iter().for_each(|node| check(&node.failure, &node.shortages));
             }

@@ -4,14 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
-use reprieve_api::{InputError, NamespacedName, ObjectSet, OutcomeName, PreemptorRef, Profile, TestSpec, group_of};
+use reprieve_api::{
+    InputError, NamespacedName, ObjectSet, OutcomeName, Pod, PreemptorRef, Profile, TestSpec, group_of,
+};
 use reprieve_engine::{Outcome, PodId};
 use reprieve_loader::build::{OnInvalid, load, load_as};
 use reprieve_loader::policy::{policy, problem_of};
-use reprieve_loader::time::time;
+use reprieve_loader::time::timestamp;
 use reprieve_loader::{LoadScope, Loaded, Question, QueueSettings};
 use reprieve_report::budget_report::{BudgetReport, violated};
 use reprieve_report::decision::{DecisionReport, LawReport};
+use reprieve_report::gpu_hours::{GpuResources, LostWork};
 use reprieve_report::plural::count;
 use reprieve_report::report::{decide_and_report, report_decision};
 use reprieve_translate::queue_tree::NeutralQueues;
@@ -59,26 +62,35 @@ impl PolicyResult {
 }
 
 /// The cost of evicting the victims.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EvictionCost {
     /// The number of evicted pods.
     pub pods: usize,
-    /// The GPUs of these pods.
-    pub gpus: i64,
-    /// The running time of these pods, added up, in seconds.
-    pub seconds: i64,
+    /// The GPUs of these pods, and the work that they lose.
+    #[serde(flatten)]
+    pub lost: LostWork,
+    /// The running time of these pods, added up, in seconds; `None` if it is unknown for one of them.
+    pub seconds: Option<i64>,
 }
 
 impl EvictionCost {
-    /// The cost as text: pods, GPUs and running time; empty if no pod is evicted.
+    /// The cost as text: pods, GPUs, and the lost work or, without GPUs, the running time; empty if no pod is evicted.
     pub fn texts(self) -> Vec<String> {
-        let Self { pods, gpus, seconds } = self;
-        if pods == 0 {
+        if self.pods == 0 {
             return Vec::new();
         }
-        let ran = format_duration(SignedDuration::from_secs(seconds));
-        vec![count(pods, "pod", "pods"), count(gpus as usize, "GPU", "GPUs"), format!("{ran} of running time")]
+        let LostWork { gpus, .. } = self.lost;
+        let lost = (gpus > 0).then(|| format!("{} lost", self.lost));
+        let running = || {
+            let ran = self.seconds.map(|seconds| format_duration(SignedDuration::from_secs(seconds)));
+            format!("{} of running time", ran.unwrap_or_else(|| "–".to_owned()))
+        };
+        vec![
+            count(self.pods, "pod", "pods"),
+            count(usize::try_from(gpus).unwrap_or(0), "GPU", "GPUs"),
+            lost.unwrap_or_else(running),
+        ]
     }
 }
 
@@ -119,9 +131,13 @@ impl PolicyVariant {
 }
 
 /// The decisions of all policies, followed by those without tolerations if the cluster has any. An error if no policy can decide.
-pub fn compare_policies(objects: &ObjectSet, given: &TestSpec) -> Result<Vec<PolicyResult>, InputError> {
+pub fn compare_policies(
+    objects: &ObjectSet,
+    given: &TestSpec,
+    gpus: &GpuResources,
+) -> Result<Vec<PolicyResult>, InputError> {
     policy(&given.profile)?;
-    let with = ComparedCluster::new(objects, given)?;
+    let with = ComparedCluster::new(objects, given, gpus)?;
     let mut answers: Vec<_> = VARIANTS.iter().map(|&variant| with.decide(variant, given)).collect();
     if answers.iter().all(Result::is_err) {
         answers.swap_remove(0)?;
@@ -134,7 +150,7 @@ pub fn compare_policies(objects: &ObjectSet, given: &TestSpec) -> Result<Vec<Pol
         results.push(with.result(variant, true, answer, base));
     }
     if has_tolerations(objects) {
-        let without = ComparedCluster::new(&without_tolerations(objects), given)?;
+        let without = ComparedCluster::new(&without_tolerations(objects), given, gpus)?;
         for (&variant, with) in VARIANTS.iter().zip(&answers) {
             let base = with.as_ref().ok().map(|with| ("with tolerations on".to_owned(), with));
             results.push(without.result(variant, false, &without.decide(variant, given), base));
@@ -152,6 +168,8 @@ struct ComparedCluster {
     /// Set if the preemptor's own policy refuses it because of an obstacle (scheduling gates, another scheduler, an unsupported
     /// requirement); then all policies refuse it.
     refusal: Option<DecisionReport>,
+    /// The resources that count as GPUs.
+    gpus: GpuResources,
 }
 
 /// The decision of one policy, by pod.
@@ -171,14 +189,15 @@ enum SparedBy {
 }
 
 impl ComparedCluster {
-    fn new(objects: &ObjectSet, given: &TestSpec) -> Result<Self, InputError> {
+    fn new(objects: &ObjectSet, given: &TestSpec, gpus: &GpuResources) -> Result<Self, InputError> {
         if let Some(problem) = own_problem(objects, given) {
             return Err(problem);
         }
         let kubernetes = KubernetesObjects::from_objects(objects)?;
         let loaded = load(&kubernetes.objects, OnInvalid::Quarantine)?;
         let queues = NeutralQueues::from_objects(objects, &kubernetes, &QueueSettings::of_profile(&given.profile)?);
-        Ok(Self { objects: objects.clone(), kubernetes, loaded, queues, refusal: refusal(objects, given) })
+        let (objects, refusal) = (objects.clone(), refusal(objects, given));
+        Ok(Self { objects, kubernetes, loaded, queues, refusal, gpus: gpus.clone() })
     }
 
     fn decide(&self, variant: PolicyVariant, given: &TestSpec) -> Result<PolicyAnswer, InputError> {
@@ -292,18 +311,18 @@ impl ComparedCluster {
     }
 
     fn eviction_cost(&self, answer: &PolicyAnswer) -> EvictionCost {
-        let Loaded { snapshot, names, .. } = &self.loaded;
-        let is_gpu = |name: &str| name.ends_with("/gpu");
-        let gpus: Vec<usize> =
-            snapshot.resource_ids().filter(|&id| is_gpu(names.resource(id))).map(|id| id.index()).collect();
-        let mut cost = EvictionCost { pods: answer.evicted.len(), ..EvictionCost::default() };
-        for id in self.pods(&answer.evicted) {
-            let pod = snapshot.pod(id);
-            let requests = snapshot.requests(pod.shape);
-            cost.gpus += gpus.iter().map(|&gpu| requests[gpu]).sum::<i64>();
-            cost.seconds += time(pod.start).map_or(0, |start| answer.report.now.duration_since(start).as_secs().max(0));
+        let is_evicted = |pod: &&Pod| answer.evicted.contains(&NamespacedName::from_meta(&pod.metadata).to_string());
+        let pods = || self.kubernetes.objects.pods.iter().map(|pod| &*pod.object).filter(is_evicted);
+        let now = answer.report.now;
+        let running = |pod: &Pod| {
+            let start = pod.status.as_ref()?.start_time.as_ref()?;
+            Some(now.duration_since(start.0).as_secs().max(0))
+        };
+        EvictionCost {
+            pods: answer.evicted.len(),
+            lost: self.gpus.lost_work(pods(), timestamp(now)),
+            seconds: pods().map(running).sum(),
         }
-        cost
     }
 }
 

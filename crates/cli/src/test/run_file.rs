@@ -164,15 +164,14 @@ fn evaluate(test: &PreemptionTest, objects: &ObjectSet) -> Result<(Vec<String>, 
         }
     }
     // The checker reads the objects by itself and has no rule for those that are set aside.
-    if let Policy::Kubernetes(kubernetes) = &question.policy
+    if let Policy::Kubernetes(_) = &question.policy
         && loaded.quarantined.is_empty()
     {
         let claim = Claim {
             objects,
             now: time(question.now).unwrap_or_default(),
             preemptor: &test.spec.preemptor,
-            priority_cut: kubernetes.priority_cut,
-            max_preemption_priority_excess: kubernetes.max_preemption_priority_excess,
+            settings: checker::Settings::of(&test.spec.profile),
             scheduler_name: scope.scheduler_name.as_deref(),
             answer: &report.answer,
         };

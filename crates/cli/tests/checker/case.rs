@@ -9,7 +9,7 @@ use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_api::source::InputError;
 use reprieve_api::test_file::{OutcomeName, TestSpec, VictimRef};
-use reprieve_checker::{Claim, Finding, check};
+use reprieve_checker::{Claim, Finding, Settings, check};
 use reprieve_loader::build::{OnInvalid, load};
 use reprieve_loader::policy::{DEFAULT_NOW, Question};
 use reprieve_loader::time::parse_time;
@@ -51,8 +51,7 @@ impl Case {
             objects,
             now: *now,
             preemptor: &spec.preemptor,
-            priority_cut: *priority_cut,
-            max_preemption_priority_excess: 1_000,
+            settings: Settings { priority_cut: *priority_cut, ..Settings::of(&spec.profile) },
             scheduler_name: None,
             answer,
         })

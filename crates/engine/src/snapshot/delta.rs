@@ -87,8 +87,9 @@ impl Snapshot {
         } else {
             self.remove_pod(id);
         }
-        let (node, nominated, group, job) = (pod.node, pod.nominated, pod.group, pod.job);
+        let (node, reserved, group, job) = (pod.node, pod.reserves(), pod.group, pod.job);
         self.cluster.pods[id.index()] = pod;
+        self.index_marks_and_applications(id);
         if let Some(group) = group {
             insert_by_rank(&self.cluster.pods, &mut self.cluster.groups[group.index()].members, id);
         }
@@ -98,7 +99,7 @@ impl Snapshot {
         if let Some(node) = node {
             self.join_unit(id, node);
             self.charge(id, node, 1);
-        } else if let Some(node) = nominated {
+        } else if let Some(node) = reserved {
             insert_by_rank(&self.cluster.pods, &mut self.nominees[node.index()], id);
         }
     }
@@ -145,8 +146,9 @@ impl Snapshot {
             self.charge(id, node, -1);
             self.leave_unit(id, node);
         }
+        self.unindex_marks_and_applications(id);
         let pod = std::mem::take(&mut self.cluster.pods[id.index()]);
-        if let (None, Some(node)) = (pod.node, pod.nominated) {
+        if let (None, Some(node)) = (pod.node, pod.reserves()) {
             self.nominees[node.index()].retain(|&nominee| nominee != id);
         }
         if let Some(group) = pod.group {

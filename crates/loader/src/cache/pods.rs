@@ -6,10 +6,11 @@ use reprieve_engine::snapshot::Pod;
 use reprieve_engine::{PodId, Policy, ShapeId};
 
 use super::{MIN_UNUSED_ENTRIES, SnapshotCache};
-use crate::Loaded;
 use crate::builder::ReadPod;
 use crate::koordinator::preemptible;
 use crate::shape::same_shape;
+use crate::unsupported::ignored_tolerations;
+use crate::{Loaded, Warning};
 use reprieve_api::{Kind, NamespacedName, ObjectKey, Pod as ApiPod, group_of, job_of};
 
 impl SnapshotCache {
@@ -56,10 +57,8 @@ impl SnapshotCache {
         let is_own = |pod: &&ApiPod| !builder.obstacles.schedulers.is_foreign(pod);
         let old = self.pods.get(name).map(AsRef::as_ref).filter(is_own);
         let new = new.filter(is_own);
-        if let Some(old) = old
-            && new.is_none_or(|new| new.metadata.labels != old.metadata.labels)
-            && builder.queues.depends_on(old)
-        {
+        let [was, is] = [old, new].map(|pod| pod.map(|pod| (&pod.metadata.labels, &pod.metadata.creation_timestamp)));
+        if was != is && [old, new].into_iter().flatten().any(|pod| builder.queues.depends_on(pod)) {
             return true;
         }
         if !matches!(self.policy, Policy::Koordinator(_)) {
@@ -97,6 +96,7 @@ impl SnapshotCache {
         }
         let ReadPod { pod, problem, blocks_node } = self.tables.builder.pod(name, object, shape);
         self.tables.append_new_texts();
+        self.note_warnings(name, object);
         self.stale |= self.tables.are_too_small() || self.tables.builder.has_large_new_shape();
         self.set_quarantined(&ObjectKey::new(Kind::Pod, name.clone()), problem);
         if self.stale {
@@ -106,6 +106,19 @@ impl SnapshotCache {
         match pod {
             Some(pod) => self.write_pod(name, Pod { rank, ..pod }),
             None => self.tables.remove_pod(name),
+        }
+    }
+
+    /// Replaces the warnings about a pending pod.
+    fn note_warnings(&mut self, name: &NamespacedName, object: &ApiPod) {
+        let key = ObjectKey::new(Kind::Pod, name.clone());
+        let new = if object.node_name.is_none() { ignored_tolerations(&key, object) } else { Vec::new() };
+        let warnings = &mut self.tables.loaded.warnings;
+        let is_about = |warning: &Warning| warning.object.as_ref() == Some(&key);
+        if !warnings.iter().filter(|warning| is_about(warning)).eq(&new) {
+            warnings.retain(|warning| !is_about(warning));
+            warnings.extend(new);
+            self.quarantine_version += 1;
         }
     }
 
@@ -153,7 +166,9 @@ impl SnapshotCache {
         self.forget_pod(name);
         self.tables.remove_pod(name);
         self.tables.set_blocked(name, None);
-        self.set_quarantined(&ObjectKey::new(Kind::Pod, name.clone()), None);
+        let key = ObjectKey::new(Kind::Pod, name.clone());
+        self.tables.loaded.warnings.retain(|warning| warning.object.as_ref() != Some(&key));
+        self.set_quarantined(&key, None);
     }
 
     /// Removes a pod, but not from the tables.

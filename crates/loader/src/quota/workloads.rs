@@ -126,6 +126,7 @@ impl WorkloadReader {
     ) -> Vec<Workload> {
         let mut workloads = Vec::new();
         named.retain(|name, sourced| {
+            quarantine.reads(sourced);
             let (workload, problem) = self.read(name, &sourced.object, notes.texts);
             if let Some(problem) = problem {
                 quarantine.add(key_of(sourced), Some(&sourced.source), problem);
@@ -136,6 +137,7 @@ impl WorkloadReader {
             workloads.push((name.clone(), Workload { set_aside, ..workload }));
             true
         });
+        quarantine.reading = None;
         let n_flavor_resources = self.flavor_resources.iter().flatten().flatten().count();
         let beyond = workloads_beyond_sum(&workloads, n_flavor_resources, self.tree.resources.len() + 1);
         let beyond: BTreeSet<NamespacedName> = beyond.into_iter().cloned().collect();

@@ -2,7 +2,7 @@
 
 use reprieve_api::quantity::format;
 use reprieve_engine::laws::TooLittle;
-use reprieve_engine::{Priority, QueueId, ResourceId};
+use reprieve_engine::{PodId, Priority, QueueId, ResourceId};
 use reprieve_loader::Names;
 
 use super::{ReasonText, amount, list, reason_text, unit};
@@ -38,6 +38,14 @@ pub fn would_break_guarantee(queue: QueueId, resource: ResourceId, amounts: [i64
     let [guarantee, after] = amounts.map(|amount| format(name, amount));
     let text = format!("queue {queue} would be left with {after} of its guaranteed {guarantee} {}", unit(name));
     reason_text("WouldBreakGuarantee", text).of_many("the queues would be left with less than their guarantees")
+}
+
+/// `member` is the pod that keeps its gang from being evicted as a whole.
+pub fn whole_gang(member: PodId, names: &Names) -> ReasonText {
+    let text =
+        format!("its gang would have to go as a whole, and {} of the gang may not be evicted", names.pod(member));
+    reason_text("WholeGang", text)
+        .of_many("the gangs would have to go as a whole, and other pods of them may not be evicted")
 }
 
 pub fn higher_priority(candidate: Priority, limit: Option<Priority>) -> ReasonText {

@@ -225,7 +225,8 @@ fn named_head(head: &CycleEntry, view: &ClusterView) -> HeadResult {
         CycleResult::Decided(Outcome::Wait(Law::PreemptionDelay { until })) => Some(*until),
         _ => None,
     };
-    let (name, why) = reason(loaded, head);
+    let namespace = &loaded.names.workload(head.workload).namespace;
+    let (name, why) = reason(loaded, head, |workload| view.may_name(namespace, loaded.names.workload(workload)));
     let reason = match (&head.result, name) {
         (CycleResult::Skipped(skip), _) => WaitReason::of_skip(*skip),
         (CycleResult::Decided(Outcome::Wait(_) | Outcome::Unschedulable(Some(_))), Some(name)) => WaitReason::Law(name),
@@ -256,10 +257,12 @@ fn evict(
         let (shown, preemptor) = (view.preemptor_shown_in(&victim.namespace, unit), unit.key().name);
         let preempted = planned_actions::preempted(&shown, &format!("{reason:?}"));
         let action = Action::EvictWorkload { workload, preemptor, shown: shown.without_kind(), reason };
-        let preempting = planned_actions::preempting_workload(victim);
+        let namespace = &unit.key().name.namespace;
+        let preempting = planned_actions::preempting_workload(&view.victim_shown_in(namespace, &key));
+        let related = Some(key.clone()).filter(|victim| view.may_name(namespace, &victim.name));
         let evict = Request::of(unit, action);
         let evict = evict.then_event(key.clone(), shown.key(), EventReason::Preempted, preempted);
-        requests.push(evict.then_event(unit.key(), Some(key), EventReason::Preempting, preempting));
+        requests.push(evict.then_event(unit.key(), related, EventReason::Preempting, preempting));
     }
     wait_for_quota(unit, WaitReason::PREEMPTION_IN_PROGRESS, None, queue);
     (StepOutcome::Evict { placement: Vec::new(), victims }, requests)

@@ -7,7 +7,7 @@ use reprieve_engine::between_decisions::may_have_room;
 use reprieve_engine::fit::{Preemptor, PreemptorId};
 use reprieve_engine::shape::Shape;
 use reprieve_engine::snapshot::{Obstacle, Snapshot};
-use reprieve_engine::{Labels, NamespaceId, PodId, Policy, Priority, QueueId, ShapeId, TextId, Timestamp};
+use reprieve_engine::{ApplicationId, Labels, PodId, Policy, Priority, QueueId, ShapeId, TextId, Timestamp};
 use reprieve_loader::cache::SnapshotCache;
 
 use crate::view::RoomChange;
@@ -34,6 +34,8 @@ struct MemberKey {
     queue: Option<QueueId>,
     preemptible: Option<bool>,
     can_preempt: Option<bool>,
+    /// The application, if the decision may depend on it: its pods in other queues are spared.
+    application: Option<ApplicationId>,
     /// A field of the pod that the scheduler does not support.
     unsupported: Option<TextId>,
 }
@@ -46,7 +48,8 @@ enum Grouping {
     Job,
 }
 
-/// Identifies a set of shapes that differ only in labels and namespace.
+/// Identifies a set of shapes that differ only in labels. The namespace matters: the reason of a class names objects, and is shown to the owners of
+/// all its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ShapeClass(usize);
 
@@ -79,7 +82,7 @@ impl ShapeClasses {
         if let Some(shape_class) = self.by_shape[shape.index()] {
             return shape_class;
         }
-        let bare = Shape { labels: Labels::default(), namespace: NamespaceId(0), ..snapshot.shape(shape).clone() };
+        let bare = Shape { labels: Labels::default(), ..snapshot.shape(shape).clone() };
         let next = ShapeClass(self.shapes.len());
         let shape_class = *self.by_bare_shape.entry(bare).or_insert(next);
         if shape_class == next {
@@ -112,8 +115,11 @@ impl ClassKey {
         if pods.len() != preemptor.members.len() {
             return None;
         }
-        let members: Vec<MemberKey> =
-            preemptor.members.iter().map(|&pod| MemberKey::of(shape_classes, snapshot, pod)).collect::<Option<_>>()?;
+        let members: Vec<MemberKey> = preemptor
+            .members
+            .iter()
+            .map(|&pod| MemberKey::of(shape_classes, snapshot, policy, pod))
+            .collect::<Option<_>>()?;
         let has_waited = |&id: &PodId| {
             let pod = snapshot.pod(id);
             let delay = pod.queue.map_or(0, |queue| snapshot.queues().get(queue).delay_micros);
@@ -184,11 +190,12 @@ fn preemptor_and_grouping(
 
 impl MemberKey {
     /// The key of a pod; `None` if the decision depends on more than the key contains.
-    fn of(shape_classes: &mut ShapeClasses, snapshot: &Snapshot, id: PodId) -> Option<Self> {
+    fn of(shape_classes: &mut ShapeClasses, snapshot: &Snapshot, policy: &Policy, id: PodId) -> Option<Self> {
         let pod = snapshot.pod(id);
         let shape = snapshot.shape(pod.shape);
         let has_constraints = !shape.affinity.is_empty() || !shape.anti_affinity.is_empty() || !shape.spread.is_empty();
-        if has_constraints || pod.nominated.is_some() || pod.resizing || pod.daemon {
+        let lacks_group = pod.names_group && pod.group.is_none();
+        if has_constraints || pod.nominated.is_some() || pod.resizing || pod.daemon || lacks_group {
             return None;
         }
         Some(Self {
@@ -198,6 +205,10 @@ impl MemberKey {
             queue: pod.queue,
             preemptible: pod.preemptible,
             can_preempt: pod.can_preempt,
+            application: match policy {
+                Policy::YuniKorn(_) => pod.application.filter(|&application| snapshot.spans_queues(application)),
+                Policy::Kubernetes(_) | Policy::Koordinator(_) | Policy::Kueue(_) => None,
+            },
             unsupported: match pod.obstacle {
                 Some(Obstacle::Unsupported(field)) => Some(field),
                 Some(Obstacle::Gates(_) | Obstacle::OtherScheduler | Obstacle::QueueRefused { .. }) => return None,

@@ -38,6 +38,18 @@ impl Scheduler {
     /// being read, so that the cause of the panic is unknown.
     pub fn recover_observe(&mut self) -> Option<ObjectKey> {
         let object = self.observing.take()?;
+        self.set_aside_after_panic(&object);
+        Some(object)
+    }
+
+    /// Continues after a panic in [`Self::step`] while the snapshot was rebuilt, in the same way.
+    pub fn recover_rebuild(&mut self) -> Option<ObjectKey> {
+        let object = self.view.live.take_reading()?;
+        self.set_aside_after_panic(&object);
+        Some(object)
+    }
+
+    fn set_aside_after_panic(&mut self, object: &ObjectKey) {
         let observed = self.view.observed_object(object.kind, &object.name);
         let value = observed.and_then(|observed| serde_json::to_value(&observed).ok()).unwrap_or_default();
         let problem = "the scheduler panicked while reading the object, see its log; it is read again when it changes";
@@ -46,7 +58,6 @@ impl Scheduler {
         self.view.live.discard_tables();
         self.view.live.upsert_unreadable(Unreadable::new(object.clone(), &value, error));
         self.cluster_changed();
-        Some(object)
     }
 
     /// The effect of [`Bug::PanicInObserve`].
@@ -54,6 +65,18 @@ impl Scheduler {
         if self.bugs.has(Bug::PanicInObserve) && object.name.name == FATAL {
             let Loaded { snapshot, names, .. } = self.view.live.loaded_mut();
             names.pod_ids().for_each(|pod| snapshot.remove_pod(pod));
+            panic!("deliberate panic");
+        }
+    }
+
+    /// The effect of [`Bug::PanicInRebuild`].
+    pub(super) fn inject_rebuild_panic(&mut self) {
+        if !self.bugs.has(Bug::PanicInRebuild) || !self.view.live.is_stale() {
+            return;
+        }
+        let fatal = self.view.live.pods().find(|(name, _)| name.name == FATAL).map(|(name, _)| name.clone());
+        if let Some(name) = fatal {
+            self.view.live.note_reading(ObjectKey::new(Kind::Pod, name));
             panic!("deliberate panic");
         }
     }

@@ -171,6 +171,8 @@ impl Hostile<'_> {
         }
         if self.harm == Harm::None {
             self.leave_queues(form, pod);
+            // The API server sets the time: the pod is younger than those of other tenants.
+            pod["metadata"]["creationTimestamp"] = json!(self.word(&["2026-01-01T02:00:00Z", "9999-12-31T23:59:59Z"]));
         }
     }
 

@@ -34,6 +34,7 @@ pub const KEYS: &[&str] = &[
     "quota.scheduling.koordinator.sh/name",
     "quota.scheduling.koordinator.sh/parent",
     "quota.scheduling.koordinator.sh/preemptible",
+    "reprieve.dev/last-checkpoint",
     "reprieve.dev/preempted-for",
     "reprieve.dev/preemption-priority-class",
     "reprieve.dev/protected",

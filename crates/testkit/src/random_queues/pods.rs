@@ -24,6 +24,8 @@ pub(super) struct Pods<'a> {
     terminating_on: Vec<usize>,
     /// The age of the next pod in seconds; each pod is younger than the one before it.
     age: i64,
+    /// The minimum of each gang; a pod joins one of them or none.
+    gangs: Vec<usize>,
     pub documents: Vec<String>,
 }
 
@@ -53,6 +55,7 @@ impl<'a> Pods<'a> {
             room: nodes.iter().map(|node| (node.offers, node.n_pods)).collect(),
             terminating_on: Vec::new(),
             age: MAX_AGE,
+            gangs: Vec::new(),
             documents: Vec::new(),
         }
     }
@@ -68,6 +71,8 @@ impl<'a> Pods<'a> {
             (Some(_), 12..=18) => rng.pick(&guaranteed_leaves),
             _ => rng.pick(&self.leaves),
         };
+        let n_gangs = if rng.chance(40) { rng.within(1, 3) } else { 0 };
+        self.gangs = (0..n_gangs).map(|_| rng.within(1, 4)).collect();
         let is_nearly_empty = rng.chance(90);
         let spare = rng.pick(&[1, 2, 8]);
         let mut places: Vec<usize> = (0..self.nodes.len()).flat_map(|node| std::iter::repeat_n(node, 16)).collect();
@@ -170,6 +175,9 @@ impl<'a> Pods<'a> {
             }
             _ => {}
         }
+        if !self.gangs.is_empty() && rng.chance(40) {
+            let _ = write!(pod.spec, "schedulingGroup: {{podGroupName: gang-{}}}, ", rng.up_to(self.gangs.len()));
+        }
         let priority = rng.pick(&[0, 0, 0, 0, -5, 1, 5, 10]);
         let _ = write!(pod.spec, "priority: {priority}, ");
         pod.status = "phase: Running".to_owned();
@@ -180,7 +188,11 @@ impl<'a> Pods<'a> {
 
     fn labels(&self, rng: &mut Rng, queue: usize) -> String {
         let path = &self.tree.queues[queue].path;
-        format!("queue: {path}, applicationId: {}-app-{}", path.replace('.', "-"), rng.within(1, 3))
+        match rng.up_to(20) {
+            0 | 1 => format!("queue: {path}"),
+            2 | 3 => format!("queue: {path}, applicationId: shared-app"),
+            _ => format!("queue: {path}, applicationId: {}-app-{}", path.replace('.', "-"), rng.within(1, 3)),
+        }
     }
 
     fn push(&mut self, pod: Pod, age: i64) {
@@ -224,12 +236,7 @@ impl<'a> Pods<'a> {
             let open: Vec<&Node> = self.nodes.iter().filter(|node| node.closed.is_none()).collect();
             let node = if open.is_empty() { &self.nodes[0].name } else { &rng.pick(&open).name };
             pod.metadata.push_str(DAEMON);
-            let field = format!("{{key: metadata.name, operator: In, values: [{node}]}}");
-            let _ = write!(
-                pod.spec,
-                "affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: \
-                 [{{matchFields: [{field}]}}]}}}}}}, "
-            );
+            pod.spec.push_str(&pinned(node));
             age = rng.within(1, 60) as i64;
         } else if rng.chance(15) {
             pod.spec
@@ -249,23 +256,65 @@ impl<'a> Pods<'a> {
         name
     }
 
-    /// Adds pending pods with a nominated node.
+    /// Adds up to two pending pods with a nominated node, one of which may be of the preemptor's queue.
     pub fn nominees(&mut self, rng: &mut Rng) {
-        if !rng.chance(8) {
-            return;
+        if rng.chance(20) {
+            let queue = if rng.chance(50) { self.preemptor_queue } else { rng.pick(&self.leaves) };
+            self.nominee(rng, "reserving", queue);
         }
-        let queue = rng.pick(&self.leaves);
-        let mut pod = Pod { name: "reserving".to_owned(), labels: self.labels(rng, queue), ..Pod::default() };
+        if rng.chance(8) {
+            let queue = rng.pick(&self.leaves);
+            self.nominee(rng, "reserving-too", queue);
+        }
+    }
+
+    fn nominee(&mut self, rng: &mut Rng, name: &str, queue: usize) {
+        let mut pod = Pod { name: name.to_owned(), labels: self.labels(rng, queue), ..Pod::default() };
         pod.wants = self.size(rng);
         pod.wants[0] = pod.wants[0].max(1);
         let node = &self.nodes[rng.up_to(self.nodes.len())].name;
         pod.status = format!("phase: Pending, nominatedNodeName: {node}");
         pod.spec.push_str("priority: 0, ");
-        self.push(pod, 45);
+        let age = if name == "reserving" { 45 } else { 44 };
+        self.push(pod, age);
+    }
+
+    /// Adds a pending pod of the DaemonSet.
+    pub fn daemon(&mut self, rng: &mut Rng) {
+        if !rng.chance(10) {
+            return;
+        }
+        let queue = rng.pick(&self.leaves);
+        let mut pod = Pod { name: "agent".to_owned(), labels: self.labels(rng, queue), ..Pod::default() };
+        pod.wants = self.size(rng);
+        pod.metadata.push_str(DAEMON);
+        pod.spec.push_str(&pinned(&self.nodes[rng.up_to(self.nodes.len())].name));
+        pod.status = "phase: Pending".to_owned();
+        self.push(pod, 43);
+    }
+
+    /// The groups of the gangs.
+    pub fn groups(&self) -> impl Iterator<Item = String> + '_ {
+        self.gangs.iter().enumerate().map(|(index, min)| {
+            let mode = if (index + min) % 4 == 0 { ", disruptionMode: {all: {}}" } else { "" };
+            format!(
+                "apiVersion: scheduling.k8s.io/v1beta1\nkind: PodGroup\nmetadata: {{name: gang-{index}, namespace: default}}\nspec: \
+                 {{schedulingPolicy: {{gang: {{minCount: {min}}}}}{mode}}}\n"
+            )
+        })
     }
 }
 
 const DAEMON: &str = ", ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: agent, uid: agent}]";
+
+/// The affinity of a DaemonSet pod to its node.
+fn pinned(node: &str) -> String {
+    let field = format!("{{key: metadata.name, operator: In, values: [{node}]}}");
+    format!(
+        "affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: [{{matchFields: \
+         [{field}]}}]}}}}}}, "
+    )
+}
 
 /// The time this many seconds before the question.
 fn clock(age: i64) -> String {

@@ -219,6 +219,9 @@ mod tests {
             finished: None,
             evictions: 0,
             lost_micros: 0,
+            idle_micros: 0,
+            finished_micros: 0,
+            held: None,
             ran: ran.iter().map(|&(from, to)| RunInterval { from, to }).collect(),
         }
     }

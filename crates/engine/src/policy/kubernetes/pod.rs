@@ -90,7 +90,7 @@ fn plan<R: Recorder>(
     if let Some(law) = node_law(what_if.snapshot(), preemptor, node, recorder) {
         return Err(NodeRefusal::Law(law).into());
     }
-    let candidates = candidates(what_if.snapshot(), preemptor, std::iter::once(node), now, recorder);
+    let candidates = candidates(what_if.snapshot(), preemptor, std::iter::once(node), &[], now, recorder);
     if let Some(failure) = before.filter(|_| candidates.is_empty()) {
         return Err(refused(what_if, failure, NodeRefusal::NoCandidate));
     }

@@ -3,7 +3,10 @@
 pub(super) mod fence;
 pub(super) mod under_guarantee;
 
+use std::collections::BTreeSet;
+
 use crate::decision::EvictionReason;
+use crate::fit::Preemptor;
 use crate::ids::{NodeId, PodId, QueueId, ResourceId, Timestamp};
 use crate::laws::{self, Law};
 use crate::queues::UNDEFINED;
@@ -72,8 +75,28 @@ pub(super) fn priority(snapshot: &Snapshot, pod: PodId, queue: QueueId, scope: &
     (!scope.allows(queue, candidate)).then(|| Law::HigherPriority { candidate, limit: scope.limit(queue) })
 }
 
-/// docs/rules/yunikorn.md#y3: while pods terminate that may be victims for the preemptor, it preempts no others. These are the terminating
-/// pods on its nominated node and in the queues that it may take from.
+/// docs/rules/yunikorn.md#y7: no pod of the preemptor's application is taken from another queue, and no pod of its gang.
+pub(super) fn same_application(snapshot: &Snapshot, preemptor: PodId, pod: PodId) -> Option<Law> {
+    let (own, other) = (snapshot.pod(preemptor), snapshot.pod(pod));
+    if own.application.is_some() && own.application == other.application {
+        return Some(Law::SameApplication);
+    }
+    (own.group.is_some() && own.group == other.group).then_some(Law::SameJob)
+}
+
+/// docs/rules/yunikorn.md#y3: while pods terminate whose room the preemptor counts on, it preempts no others. These are the pods on its
+/// nominated node, unless the node no longer accepts it, and those that are recorded as its victims.
+pub(super) fn own_victims_leave(snapshot: &Snapshot, preemptor: &Preemptor, pod: PodId) -> Option<Law> {
+    let own = snapshot.pod(pod);
+    let node = own.nominated.filter(|&node| preemptor.node_failure(snapshot, pod, node).is_none());
+    let on_node = node.into_iter().flat_map(|node| snapshot.pods_on(node));
+    let recorded = snapshot.marked().filter(|&id| snapshot.pod(id).marked_for == own.recorded_as);
+    let leaving = on_node.chain(recorded).filter(|&id| snapshot.pod(id).terminating.is_some());
+    laws::in_progress::law(snapshot, Vec::from_iter(leaving.collect::<BTreeSet<PodId>>()))
+}
+
+/// docs/rules/yunikorn.md#y3: as the code of YuniKorn, the preemptor waits for all terminating pods on its nominated node and in the queues
+/// that it may take from.
 pub(super) fn in_progress(snapshot: &Snapshot, node: Option<NodeId>, scope: &FenceScope) -> Option<Law> {
     let node = node?;
     let queues = snapshot.queues();

@@ -1,0 +1,50 @@
+//! The settings of policy Kubernetes that the checker reads, from the arguments of a profile.
+
+use reprieve_api::Profile;
+
+/// The settings of policy Kubernetes that the checker reads.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Whether no victim of a group may be above the lowest sufficient priority (docs/rules/kubernetes-groups.md#g17).
+    pub priority_cut: bool,
+    /// The maximum by which a group's preemption priority may exceed its scheduling priority.
+    pub max_preemption_priority_excess: u32,
+    /// Whether only the greedy placement of a group counts, and not every assignment (docs/rules/kubernetes-groups.md#g24).
+    pub greedy: bool,
+    /// Whether a unit waits while preempted pods terminate on a nominated node, also if it would not fit there
+    /// (docs/rules/kubernetes-groups.md#g25).
+    pub waits_for_stale_nominations: bool,
+    /// Whether a group is refused whose members differ from it (docs/rules/kubernetes-groups.md#g20).
+    pub refuses_mismatch: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            priority_cut: true,
+            max_preemption_priority_excess: 1_000,
+            greedy: false,
+            waits_for_stale_nominations: false,
+            refuses_mismatch: false,
+        }
+    }
+}
+
+impl Settings {
+    /// The settings of a profile, whose arguments are valid.
+    pub fn of(profile: &Profile) -> Self {
+        let is_compatible = profile.args.contains_key("compatibility");
+        let text = |name: &str| profile.args.get(name).and_then(|value| value.as_str());
+        let cut = profile.args.get("priorityCut").and_then(|value| value.as_bool());
+        let excess = profile.args.get("maxPreemptionPriorityExcess").and_then(|value| value.as_u64());
+        let excess = excess.and_then(|excess| u32::try_from(excess).ok());
+        let default = Self::default();
+        Self {
+            priority_cut: cut.unwrap_or(!is_compatible),
+            max_preemption_priority_excess: excess.unwrap_or(default.max_preemption_priority_excess),
+            greedy: text("search").map_or(is_compatible, |search| search == "Greedy"),
+            refuses_mismatch: text("priorityMismatch").map_or(is_compatible, |mismatch| mismatch == "Refuse"),
+            waits_for_stale_nominations: text("staleNominations").map_or(is_compatible, |stale| stale == "Wait"),
+        }
+    }
+}
