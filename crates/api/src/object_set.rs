@@ -12,7 +12,7 @@ use crate::kueue::{KueueWorkload, KueueWorkloadStatus};
 use crate::source::UnknownField;
 use crate::{InputError, Kind, NamespacedName, Object, ObjectKey, Source, Sourced};
 
-/// An object of which only the identity can be read, and what it takes.
+/// An object of which only the identity can be read, and the node or quota that it uses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unreadable {
     /// The object.
@@ -26,7 +26,7 @@ pub struct Unreadable {
 }
 
 impl Unreadable {
-    /// Reads what can be read of an object: what it takes, whatever else is wrong with it.
+    /// Reads what can be read of an object whatever else is wrong with it: the node or the quota that it uses.
     pub fn new(object: ObjectKey, value: &Value, error: InputError) -> Self {
         let field = |path: &str| value.pointer(path).and_then(Value::as_str).filter(|text| !text.is_empty());
         let is_finished = matches!(field("/status/phase"), Some("Succeeded" | "Failed"));

@@ -103,7 +103,7 @@ pub struct Pod {
     pub toleration: Option<Toleration>,
     /// Whether its namespace is protected.
     pub protected: bool,
-    /// Whether a part of the bound pod cannot be read.
+    /// Whether a part of the bound pod cannot be read without which no law can judge it.
     pub set_aside: bool,
     /// Whether its priority class opted out of preemption.
     pub opted_out: bool,

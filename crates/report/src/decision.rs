@@ -238,7 +238,7 @@ pub struct SparedReport {
     /// The unit.
     #[serde(flatten)]
     pub unit: UnitReport,
-    /// The law, or `Reprieved`.
+    /// The code of the law, or `Reprieved`, `NotEnough` or `NotReached`.
     pub law: &'static str,
     /// Whether evicting the unit instead of a victim would cost the same.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

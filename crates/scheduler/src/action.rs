@@ -66,7 +66,7 @@ pub enum EventReason {
     DecisionFailed,
     /// A unit cannot be scheduled now.
     FailedScheduling,
-    /// The Job of a workload ended, and so did the workload.
+    /// A workload is finished: its Job has ended or was changed, or the workload was preempted and is not requeued.
     Finished,
     /// A pod or workload was preempted.
     Preempted,
@@ -229,7 +229,7 @@ pub enum Action {
     },
     /// Set the condition `Finished` of a workload.
     FinishWorkload {
-        /// The workload whose Job ended.
+        /// The workload that gives up its quota for good.
         workload: Target,
         /// The reason of the condition.
         reason: &'static str,

@@ -161,7 +161,7 @@ impl WorkloadReader {
 
     /// Reads a workload without its rank. A pending workload with a problem is left out; an admitted one still holds its quota, unless
     /// its queue cannot be found, and can be preempted: what cannot be read of it counts as absent, because anyone who may write the
-    /// Workload could otherwise protect it with a wrong word.
+    /// Workload could otherwise protect it with an invalid value.
     pub fn read(
         &self,
         name: &NamespacedName,
