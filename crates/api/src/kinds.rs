@@ -153,7 +153,8 @@ pub enum Need {
     Required,
     /// A cluster that does not serve the kind has no such objects.
     Optional,
-    /// The kind only completes pods that do not exist yet. The policy works without the kind, and without the permission to read it.
+    /// The kind only completes pods that do not exist yet: those of workloads, and under every policy those of `plan --submit`. The policy
+    /// works without the kind, and without the permission to read it.
     Completes,
 }
 
@@ -368,7 +369,8 @@ impl Object {
         ObjectKey::new(self.kind(), NamespacedName::from_meta(self.metadata()))
     }
 
-    /// Returns the resource version as a number, which grows with each change; 0 if there is none.
+    /// Returns the resource version as a number, which grows with each change; 0 if there is none. Kubernetes allows clients to compare the
+    /// resource versions of one kind since 1.35.
     pub fn version(&self) -> u64 {
         self.metadata().resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
     }

@@ -200,7 +200,8 @@ impl Pod {
     }
 
     /// docs/rules/koordinator.md#q12: whether another operator was asked to delete the pod: it has the label and the condition of a preempted
-    /// pod. Its owner can write the label; so a pod that Reprieve has marked counts only if the record says that Reprieve wrote the label.
+    /// pod. Its owner can write the label; so a pod that Reprieve has marked counts only if the condition [`VICTIM`] says that Reprieve
+    /// wrote the label.
     pub fn is_soft_evicted(&self) -> bool {
         let has_label = self.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(SOFT_EVICTION));
         let conditions = || self.status.iter().flat_map(|status| status.conditions.iter().flatten());

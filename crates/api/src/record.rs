@@ -1,4 +1,4 @@
-//! Writes a question and its answer as a PreemptionTest file, for `plan -o test`.
+//! Writes a decision (its input and its answer) as a PreemptionTest file, for `plan -o test`.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use crate::answer::Answer;
 use crate::test_file::{Expectation, PreemptionTest, TestMetadata, TestSpec};
 use crate::{InputError, NamespacedName, Object, ObjectSet};
 
-/// Returns the text of the file, with the pods for which `seen` is true. An annotation names the requirements that `--assume` removed.
+/// Returns the text of the file, with those pods that `is_read` by the decision. An annotation names the requirements that `--assume` removed.
 pub fn record(
     objects: &ObjectSet,
-    seen: impl Fn(&NamespacedName) -> bool,
+    is_read: impl Fn(&NamespacedName) -> bool,
     spec: &TestSpec,
     answer: &Answer,
     assumed: &[&str],
@@ -44,7 +44,7 @@ pub fn record(
     let completes = !objects.kueue_workloads.is_empty();
     let is_needed = |object: &Object| match object {
         Object::LimitRange(_) | Object::RuntimeClass(_) => completes,
-        Object::Pod(pod) => seen(&NamespacedName::from_meta(&pod.metadata)),
+        Object::Pod(pod) => is_read(&NamespacedName::from_meta(&pod.metadata)),
         _ => true,
     };
     for object in objects.iter().filter(is_needed) {

@@ -10,7 +10,7 @@ use crate::cluster::Cluster;
 use crate::finding::Finding;
 use crate::fit::{Preemptor, fits};
 use crate::groups::Group;
-use crate::lawful::{in_progress_for_group, pods_of, potential_victims, unknown_class_on};
+use crate::lawful::{candidates_on, in_progress_for_group, pods_of, unknown_class_on};
 use crate::members::{domains, first_fit, first_fit_is_best, is_monotonic};
 use crate::obstacle::{is_unsupported, is_unsupported_group};
 use crate::occupancy::Occupancy;
@@ -138,10 +138,10 @@ impl GroupCheck<'_> {
         if first_fit_is_best(self.cluster, &self.preemptor.pods) {
             for domain in &self.domains {
                 let usable = self.usable(domain);
-                let potential = potential_victims(self.cluster, &self.preemptor, &usable);
-                let removed = self.occupancy.without(&pods_of(self.cluster, &potential));
+                let candidates = candidates_on(self.cluster, &self.preemptor, &usable);
+                let removed = self.occupancy.without(&pods_of(self.cluster, &candidates));
                 let members = first_fit(&removed, &self.preemptor, &usable);
-                if self.is_enough(members) && !potential.is_empty() {
+                if self.is_enough(members) && !candidates.is_empty() {
                     findings.push(Finding::LawfulPlanForGroup { members });
                     break;
                 }
@@ -249,10 +249,10 @@ impl GroupCheck<'_> {
     fn wrong_victims(&self, domain: &[usize]) -> Vec<Finding> {
         let mut findings = Vec::new();
         let usable = self.usable(domain);
-        let potential = potential_victims(self.cluster, &self.preemptor, &usable);
-        let removed = self.occupancy.without(&pods_of(self.cluster, &potential));
+        let candidates = candidates_on(self.cluster, &self.preemptor, &usable);
+        let removed = self.occupancy.without(&pods_of(self.cluster, &candidates));
         let is_valid = |occupancy: &Occupancy<'_>| self.does_not_fit(occupancy).is_none();
-        let ReprieveResult { victims, budgets_matter, .. } = reprieve(&removed, &potential, &is_valid);
+        let ReprieveResult { victims, budgets_matter, .. } = reprieve(&removed, &candidates, &is_valid);
         // With the priority cut, the units that violate a budget are reprieved first, then the cut is found, the members are placed a
         // second time, and the rest is reprieved; so the victims of the final placement may differ from those computed here. They are the
         // same if no unit violates a budget and the placed members are monotonic: then the units above the cut are reprieved first anyway.
@@ -263,7 +263,7 @@ impl GroupCheck<'_> {
             }
         }
         if self.priority_cut {
-            findings.extend(self.above_the_cut(&usable, &potential));
+            findings.extend(self.above_the_cut(&usable, &candidates));
         } else {
             findings.extend(self.left_out(&removed, &usable));
         }
@@ -272,13 +272,13 @@ impl GroupCheck<'_> {
 
     /// The claimed victim of the highest priority, if evicting only units of a lower priority already makes room for enough members. Units
     /// that violate a budget may have been reprieved before the cut, so they are left running. A unit has at least one pod.
-    fn above_the_cut(&self, usable: &[usize], potential: &[usize]) -> Option<Finding> {
+    fn above_the_cut(&self, usable: &[usize], candidates: &[usize]) -> Option<Finding> {
         let claimed = self.claimed.units();
         let highest = claimed.into_iter().max_by_key(|&unit| self.cluster.units[unit].priority)?;
         let priority = self.cluster.units[highest].priority;
-        let violating = violating(self.cluster, &by_importance(self.cluster, potential));
+        let violating = violating(self.cluster, &by_importance(self.cluster, candidates));
         let lower = |unit: &usize| self.cluster.units[*unit].priority < priority && !violating.contains_key(unit);
-        let lower: Vec<usize> = potential.iter().copied().filter(lower).collect();
+        let lower: Vec<usize> = candidates.iter().copied().filter(lower).collect();
         let removed = self.occupancy.without(&pods_of(self.cluster, &lower));
         let enough = first_fit_is_best(self.cluster, &self.preemptor.pods)
             && self.is_enough(first_fit(&removed, &self.preemptor, usable));

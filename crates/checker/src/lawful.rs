@@ -42,7 +42,7 @@ pub fn unknown_class_on(cluster: &Cluster<'_>, preemptor: &Preemptor, node: usiz
 }
 
 /// The candidates with a pod on one of the nodes.
-pub fn potential_victims(cluster: &Cluster<'_>, preemptor: &Preemptor, nodes: &[usize]) -> Vec<usize> {
+pub fn candidates_on(cluster: &Cluster<'_>, preemptor: &Preemptor, nodes: &[usize]) -> Vec<usize> {
     let is_there = |pod: &usize| cluster.pods[*pod].node.is_some_and(|node| nodes.contains(&node));
     let lawful =
         |&unit: &usize| cluster.units[unit].pods.iter().any(is_there) && spared(cluster, preemptor, unit).is_none();

@@ -6,7 +6,8 @@ use reprieve_api::NamespacedName;
 
 use crate::cluster::{Cluster, PodFacts};
 
-/// Whether a pending pod has a requirement that is not evaluated: a volume tied to nodes, a resource claim, a feature of the node.
+/// Whether a pending pod has a requirement that is not evaluated: a volume tied to nodes, a resource claim, a feature of the node. Decoding
+/// has left out all other volumes and mounts.
 pub fn is_unsupported(pod: &PodFacts) -> bool {
     let spec = &pod.spec;
     let mut containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
@@ -19,10 +20,11 @@ pub fn is_unsupported(pod: &PodFacts) -> bool {
     });
     let claims = spec.resource_claims.as_ref().is_some_and(|claims| !claims.is_empty());
     let user_namespace = spec.host_network == Some(true) && spec.host_users == Some(false);
-    let whole = spec.resources.as_ref();
-    let mut whole = whole.into_iter().flat_map(|own| own.requests.iter().chain(&own.limits)).flatten();
-    let odd = whole.any(|(name, _)| !matches!(name.as_str(), "cpu" | "memory") && !name.starts_with("hugepages-"));
-    of_container || claims || user_namespace || odd || !spec.volumes.is_empty()
+    let pod_level = spec.resources.iter().flat_map(|resources| resources.requests.iter().chain(&resources.limits));
+    let has_other_resource = pod_level
+        .flatten()
+        .any(|(name, _)| !matches!(name.as_str(), "cpu" | "memory") && !name.starts_with("hugepages-"));
+    of_container || claims || user_namespace || has_other_resource || !spec.volumes.is_empty()
 }
 
 /// Whether the group of a pending pod is refused, and the pod with it: the group has a requirement that is not evaluated, or too few

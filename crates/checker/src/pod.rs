@@ -9,7 +9,7 @@ use crate::claimed::ClaimedAnswer;
 use crate::cluster::Cluster;
 use crate::finding::Finding;
 use crate::fit::{Preemptor, fits, is_unresolvable};
-use crate::lawful::{in_progress_for_pod, pods_of, potential_victims, unknown_class_on};
+use crate::lawful::{candidates_on, in_progress_for_pod, pods_of, unknown_class_on};
 use crate::members::is_monotonic;
 use crate::obstacle::{is_gang_refused, is_unsupported};
 use crate::occupancy::Occupancy;
@@ -156,10 +156,10 @@ impl PodCheck<'_> {
         if unresolvable || unknown_class_on(self.cluster, self.preemptor, node).is_some() {
             return None;
         }
-        let potential = potential_victims(self.cluster, self.preemptor, &[node]);
-        let removed = self.occupancy.without(&pods_of(self.cluster, &potential));
+        let candidates = candidates_on(self.cluster, self.preemptor, &[node]);
+        let removed = self.occupancy.without(&pods_of(self.cluster, &candidates));
         let is_valid = |occupancy: &Occupancy<'_>| self.fits(occupancy, node);
-        (!potential.is_empty() && is_valid(&removed)).then(|| reprieve(&removed, &potential, &is_valid))
+        (!candidates.is_empty() && is_valid(&removed)).then(|| reprieve(&removed, &candidates, &is_valid))
     }
 
     /// docs/rules/kubernetes-pods.md#p17: the cheapest node and its victims.

@@ -20,7 +20,7 @@ use crate::render::{document, first_n_and_more, table};
 pub struct CompareArgs {
     /// The input and the preemptor.
     #[command(flatten)]
-    pub asking: QuestionArgs,
+    pub question: QuestionArgs,
     /// Resources that count as GPUs, separated by commas; * stands for any text
     #[arg(long, value_name = "RESOURCE", default_value_t = GpuResources::default())]
     pub gpu_resources: GpuResources,
@@ -42,23 +42,23 @@ pub enum Output {
 
 /// Prints the decisions of all policies.
 pub fn run(args: &CompareArgs) -> Result<u8, Error> {
-    let asking = &args.asking;
-    if asking.filename.is_empty() && asking.preemptor.is_none() {
+    let question = &args.question;
+    if question.filename.is_empty() && question.preemptor.is_none() {
         return Err(missing_preemptor(""));
     }
-    let Input { objects, test } = asking.read(&QueueSettings::default(), true)?;
+    let Input { objects, test } = question.read(&QueueSettings::default(), true)?;
     let (recorded, source): (Option<TestSpec>, _) = test.map(|test| (test.object.spec.clone(), test.source)).unzip();
-    let Some(preemptor) = asking.named()?.or_else(|| recorded.as_ref().map(|spec| spec.preemptor.clone())) else {
+    let Some(preemptor) = question.named()?.or_else(|| recorded.as_ref().map(|spec| spec.preemptor.clone())) else {
         return Err(missing_preemptor(""));
     };
     let mut warnings = fields::warnings_about(&preemptor, &objects, true);
-    warnings.extend(asking.check(&objects, recorded.as_ref(), None)?);
-    let now = asking.clock(recorded.as_ref());
+    warnings.extend(question.check(&objects, recorded.as_ref(), None)?);
+    let now = question.clock(recorded.as_ref());
     let profile = recorded.map(|spec| spec.profile).unwrap_or_default();
-    let asked = TestSpec { now, profile, preemptor, expect: None };
-    let blame = |error| attribute_to_flag(error, &asking.flags(), source.as_ref());
-    let results = compare_policies(&objects, &asked, &args.gpu_resources).map_err(blame)?;
-    let preemptor = asked.preemptor;
+    let spec = TestSpec { now, profile, preemptor, expect: None };
+    let attribute = |error| attribute_to_flag(error, &question.flags(), source.as_ref());
+    let results = compare_policies(&objects, &spec, &args.gpu_resources).map_err(attribute)?;
+    let preemptor = spec.preemptor;
     match args.output {
         Output::Table => output::print(&as_table(&preemptor, &results, &warnings))?,
         Output::Json => {

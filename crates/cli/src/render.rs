@@ -88,7 +88,7 @@ pub fn parts(report: &DecisionReport, detail: Detail) -> Vec<Rows> {
     parts.extend(places("NODE", &explanation.nodes, detail));
     parts.extend(places("DOMAIN", &explanation.domains, detail));
     if detail == Detail::Wide {
-        parts.push(queue_tree(&explanation.queues));
+        parts.push(queue_tree(&explanation.queues, report.policy));
         parts.push(quota_tree(&explanation.quotas));
     }
     parts.retain(|part| !part.rows.is_empty());
@@ -252,8 +252,8 @@ fn places(kind: &'static str, places: &[PlacementReport], detail: Detail) -> Vec
     vec![Rows::new(&[kind, "RESULT", "FILTER", "REASON"], rows, None)]
 }
 
-/// The queue tree with a bar for each resource: usage before and after, with a mark at the guarantee.
-fn queue_tree(queues: &[QueueReport]) -> Rows {
+/// The queue tree of YuniKorn or Koordinator with a bar for each resource: usage before and after, with a mark at the guarantee or min.
+fn queue_tree(queues: &[QueueReport], policy: &str) -> Rows {
     // The queues from the root to the current one. A name that contains the parent's is shown without it.
     let mut path: Vec<&str> = Vec::new();
     let rows = queues.iter().flat_map(move |queue| {
@@ -282,7 +282,9 @@ fn queue_tree(queues: &[QueueReport]) -> Rows {
         };
         queue.resources.iter().enumerate().map(row).collect::<Vec<_>>()
     });
-    Rows::new(&["QUEUE", "RESOURCE", "GUARANTEED", "MAXIMUM", "BEFORE", "AFTER"], rows, None)
+    // Koordinator's `min` is no guarantee, and each policy has its own words for the two amounts.
+    let [guarantee, limit] = if policy == "Koordinator" { ["MIN", "MAX"] } else { ["GUARANTEED", "MAXIMUM"] };
+    Rows::new(&["QUEUE", "RESOURCE", guarantee, limit, "BEFORE", "AFTER"], rows, None)
 }
 
 /// The Kueue quota tree: bars have a mark at the nominal quota; usage beyond the mark is borrowed.

@@ -180,7 +180,7 @@ impl SchedulerLoop {
             let again = matches!(event, Event::Listed { .. }).then(|| event.clone());
             let scheduler = &mut self.profiles[profile].scheduler;
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| scheduler.observe(event, now()))) {
-                self.metrics.faults.inc();
+                self.metrics.panics.inc();
                 // Without an object the cause is unknown: the process ends, and a restart is safe.
                 let Some(object) = scheduler.recover_observe() else { resume_unwind(panic) };
                 error!(%object, "panic while reading an object; it is set aside");
@@ -276,7 +276,7 @@ impl SchedulerLoop {
         let began = Instant::now();
         let ProfileRuntime { scheduler, policy, .. } = &mut self.profiles[profile];
         let Ok(step) = catch_unwind(AssertUnwindSafe(|| scheduler.step(now()))) else {
-            self.metrics.faults.inc();
+            self.metrics.panics.inc();
             let unit =
                 scheduler.recover(now()).expect("a panic outside a decision ends the process; a restart is safe");
             error!(%unit, "panic while deciding; unit is retried in 60 s");
@@ -323,7 +323,7 @@ impl SchedulerLoop {
             Kind::Pod => live.pod(&key.name)?.metadata.uid.clone(),
             _ => live.get(key)?.metadata().uid.clone(),
         };
-        EventObjectUids { about: uid(about), related: related.as_ref().and_then(uid) }
+        EventObjectUids { regarding: uid(about), related: related.as_ref().and_then(uid) }
     }
 
     fn time_to_next_timer(&self) -> Duration {
@@ -544,7 +544,7 @@ mod tests {
         fixture.run_steps();
         assert_eq!(fixture.bound(), ["before", "other"]);
         let Fixture { event_loop, .. } = &mut fixture;
-        assert_eq!(event_loop.metrics.faults.get(), 1);
+        assert_eq!(event_loop.metrics.panics.get(), 1);
         let quarantined = event_loop.profiles[0].scheduler.quarantined();
         assert_eq!(quarantined, BTreeMap::from([((Kind::Pod, ProblemCode::InternalError), 1)]));
         event_loop.publish_metrics();
@@ -573,6 +573,6 @@ mod tests {
         let mut fixture = Fixture::begin(Some(Bug::Panic), &["fatal", "other"], 10);
         fixture.run_steps();
         assert_eq!(fixture.bound(), ["other"]);
-        assert_eq!(fixture.event_loop.metrics.faults.get(), 1);
+        assert_eq!(fixture.event_loop.metrics.panics.get(), 1);
     }
 }

@@ -26,8 +26,8 @@ data:
         - {name: test}
 ";
 
-/// A queue below its guarantee preempts pods of a queue above its own. A changed ConfigMap takes effect at once; an invalid one is rejected, and the
-/// previous one stays in effect, also after a restart. Without the ConfigMap no pod is evicted.
+/// A queue below its guarantee preempts pods of a queue above its own. A changed ConfigMap takes effect at once; an invalid one is
+/// rejected, and the previous one stays in effect, also after a restart. Without the ConfigMap no pod is evicted.
 #[tokio::test]
 async fn yunikorn_preempts_up_to_the_guarantee() {
     let cluster = ControlPlane::start("yunikorn_preempts_up_to_the_guarantee").await;
@@ -195,8 +195,8 @@ spec:
     )
 }
 
-/// A Job is admitted and started on the nodes of its flavor. A Job of higher priority preempts it: the first Job is suspended, its node selectors are
-/// restored, and its workload has the reason. After the other Job is deleted, the first one is started again.
+/// A Job is admitted and started on the nodes of its flavor. A Job of higher priority preempts it: the first Job is suspended, its node
+/// selectors are restored, and its workload has the reason. After the other Job is deleted, the first one is started again.
 #[tokio::test]
 async fn kueue_suspends_a_job_and_resumes_it() {
     let cluster = ControlPlane::start("kueue_suspends_a_job_and_resumes_it").await;
@@ -234,8 +234,8 @@ async fn kueue_suspends_a_job_and_resumes_it() {
     cluster.runs("train", 2).await;
 }
 
-/// A queue that does not select a namespace admits none of its Jobs, and the workload has the reason; once the namespace has the label, the Job is
-/// admitted.
+/// A queue that does not select a namespace admits none of its Jobs, and the workload has the reason; once the namespace has the label, the
+/// Job is admitted.
 #[tokio::test]
 async fn kueue_admits_jobs_of_selected_namespaces() {
     let cluster = ControlPlane::start("kueue_admits_jobs_of_selected_namespaces").await;

@@ -1,6 +1,6 @@
 //! Places the members of a group or workload one after the other, each on the node where it costs least: first where no unit must be taken,
-//! then where the least important units must be. A unit that an earlier member takes, or that is already paid for, costs later members
-//! nothing.
+//! then where the least important units must be. A unit that an earlier member takes, or that is a victim in any case, costs
+//! later members nothing.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,8 @@ use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
 /// Places as many members as fit on these nodes in the what-if, from which the `removed` candidates are removed. If too few fit in their own
-/// order, the members differ and no inter-pod constraint applies, it tries again with the largest requests first.
+/// order, the members differ and no inter-pod constraint applies, it tries again with the largest requests first. Units in
+/// `paid` are victims in any case.
 pub(crate) fn place(
     what_if: &mut WhatIf<'_>,
     preemptor: &Preemptor,
@@ -79,6 +80,7 @@ struct NodeRanking {
     shape: ShapeId,
     /// By node: its cost; `None` if a pod of the shape does not fit.
     costs: Vec<Option<Cost>>,
+    /// By node: whether it is one of the nodes to use and accepts the shape.
     open: Vec<bool>,
     order: BTreeSet<(Cost, NodeId)>,
 }

@@ -99,9 +99,9 @@ fn build(
     let mut pods = builder.pods(objects, &mut quarantine);
     let mut broken = BrokenForKueue::default();
     let membership = if joint {
-        let slots = drafts.iter().filter_map(|node| node.allocatable.get("pods"));
-        let slots = slots.fold(0_i64, |sum, pods| sum.saturating_add(*pods));
-        builder.add_synthetic_pods(objects, slots, &mut pods, &mut broken.workloads, &mut quarantine)
+        let max_pods = drafts.iter().filter_map(|node| node.allocatable.get("pods"));
+        let max_pods = max_pods.fold(0_i64, |sum, pods| sum.saturating_add(*pods));
+        builder.add_synthetic_pods(objects, max_pods, &mut pods, &mut broken.workloads, &mut quarantine)
     } else {
         BTreeMap::new()
     };
@@ -115,8 +115,8 @@ fn build(
     // 5. The tables of the engine without queues and budgets.
     let mut cluster = tables(&builder, nodes, &pods, groups, topologies);
     // 6. Queues, and the workloads in them.
-    let places = (builder.obstacles.schedulers.name(), joint);
-    let kueue = kueue_tables(objects, places, &broken, &mut builder.interners.texts, &mut quarantine);
+    let scheduler = (builder.obstacles.schedulers.name(), joint);
+    let kueue = kueue_tables(objects, scheduler, &broken, &mut builder.interners.texts, &mut quarantine);
     let (queues, warnings) = builder.queues.fill(&mut cluster, builder.interners.resources.names(), kueue);
     if matches!(policy, Policy::Kueue(_)) {
         builder.warnings.extend(warnings);

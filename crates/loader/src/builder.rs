@@ -306,6 +306,9 @@ impl SnapshotBuilder {
             Err(problem) => return ReadPod { problem: Some(problem), ..ReadPod::default() },
         };
         let mut problem = self.broken.of_pod(name, object);
+        // docs/rules/kubernetes-pods.md#p24: Koordinator judges a bound pod without its job and quota.
+        let needs_references = !matches!(self.broken.policy, Policy::Koordinator(_));
+        let mut set_aside = needs_references && problem.is_some();
         let (shape, blocks_node) = match shape.map_or_else(|| self.shape(name, object), Ok) {
             Ok(shape) => (shape, false),
             Err(error) => {
@@ -313,6 +316,7 @@ impl SnapshotBuilder {
                 if node.is_none() {
                     return ReadPod { problem, ..ReadPod::default() };
                 }
+                set_aside = true;
                 let requests = requests::requests(object);
                 let shape = self.interners.occupied_shape(name, object, requests.as_ref().unwrap_or(&Amounts::new()));
                 (self.shapes.id(shape), requests.is_err())
@@ -323,6 +327,7 @@ impl SnapshotBuilder {
         let queue = if foreign || refused.is_some() { Ok(None) } else { self.queues.queue_of(object) };
         let queue = queue.unwrap_or_else(|error| {
             if self.broken.reads(&self.queues) {
+                set_aside |= needs_references;
                 problem.get_or_insert(error);
             }
             None
@@ -330,13 +335,13 @@ impl SnapshotBuilder {
         let spec = object.spec.as_deref();
         let class = spec.and_then(|spec| spec.priority_class_name.as_deref());
         let priority = self.classes.priority(spec.and_then(|spec| spec.priority), class).unwrap_or_else(|error| {
+            set_aside = true;
             problem.get_or_insert(error.into());
             Priority(0)
         });
         if node.is_none() && problem.is_some() {
             return ReadPod { problem, ..ReadPod::default() };
         }
-        let set_aside = problem.is_some();
         let pod = Pod {
             shape,
             priority,
@@ -383,7 +388,7 @@ impl SnapshotBuilder {
         let scheduled = condition(status, "PodScheduled").and_then(|index| index.last_transition_time.as_ref());
         let preempted = condition(status, "DisruptionTarget")
             .is_some_and(|condition| condition.reason.as_deref() == Some("PreemptionByScheduler"));
-        let leaving = object.metadata.deletion_timestamp.as_ref();
+        let deleted = object.metadata.deletion_timestamp.as_ref();
         let (obstacles, texts) = (&self.obstacles, &mut self.interners.texts);
         let obstacle = if node.is_none() { obstacles.find(object, refused_queue, texts) } else { None };
         let counts = !matches!(obstacle, Some(Obstacle::Gates(_) | Obstacle::OtherScheduler));
@@ -401,7 +406,7 @@ impl SnapshotBuilder {
             nominated,
             start: status.start_time.as_ref().map_or(Timestamp::NOT_STARTED, |start| timestamp(start.0)),
             scheduled: scheduled.map(|time| timestamp(time.0)),
-            terminating: leaving.map(|time| Terminating { deadline: timestamp(time.0), by_preemption: preempted }),
+            terminating: deleted.map(|time| Terminating { deadline: timestamp(time.0), by_preemption: preempted }),
             toleration: self.classes.toleration(class),
             protected: self.protected.contains(&name.namespace),
             opted_out: self.classes.opted_out(class),
@@ -431,7 +436,7 @@ impl SnapshotBuilder {
 
     /// Whether the requests of a new shape are so large that their sum with those of other pods must be checked.
     pub fn has_large_new_shape(&self) -> bool {
-        self.shapes.new.iter().any(|shape| shape.requests.iter().any(|amount| *amount > LARGE_AMOUNT))
+        self.shapes.new.iter().flat_map(|shape| &shape.requests).any(|amount| *amount > LARGE_AMOUNT)
     }
 
     /// Returns the amounts that a node offers: none while a pod on it counts as the whole node.
@@ -448,14 +453,14 @@ impl SnapshotBuilder {
             // A node with a taint that cannot be read is not among the drafts.
             let taints = spec.taints.iter().flatten().filter_map(|taint| self.interners.taint(taint).ok());
             let taints = taints.collect();
-            let opponents = spec.pod_preemption_policy.and_then(|policy| policy.disable_resize_preemption);
+            let disabled = spec.pod_preemption_policy.and_then(|policy| policy.disable_resize_preemption);
             Node {
                 name: self.interners.value(&name),
                 allocatable: resources.iter().map(|resource| allocatable.get(resource).copied().unwrap_or(0)).collect(),
                 labels: self.interners.labels(object.metadata.labels.as_ref()),
                 taints,
                 cordon: (spec.unschedulable == Some(true)).then(|| self.interners.cordon()),
-                resize_preempts: opponents.is_none_or(|opponents| opponents.is_empty()),
+                resize_preempts: disabled.is_none_or(|disabled| disabled.is_empty()),
             }
         };
         nodes.into_iter().map(convert).collect()

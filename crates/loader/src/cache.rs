@@ -105,6 +105,7 @@ impl SnapshotCache {
             return;
         }
         if key.kind != Kind::KueueWorkload && self.is_quarantined(&key) {
+            // What refers to the object is set aside too, and a change may correct all of them.
             self.stale = old.as_ref() != Some(&object);
             return;
         }
@@ -324,13 +325,13 @@ impl SnapshotCache {
 
     fn add_group(&mut self, key: &ObjectKey, object: &PodGroup) {
         let SnapshotBuilder { classes, interners, .. } = &mut self.tables.builder;
-        let named = read_pod_group(&key.name, object, classes, &mut interners.texts);
+        let draft = read_pod_group(&key.name, object, classes, &mut interners.texts);
         self.tables.append_new_texts();
-        let Some(named) = named.ok().flatten().filter(|named| named.topology_key.is_none()) else {
+        let Some(draft) = draft.ok().flatten().filter(|draft| draft.topology_key.is_none()) else {
             self.stale = true;
             return;
         };
-        let id = self.tables.loaded.snapshot.add_group(named.group);
+        let id = self.tables.loaded.snapshot.add_group(draft.group);
         self.tables.builder.groups.insert(key.name.clone(), id);
         self.tables.loaded.names.groups.names.push(key.name.clone());
         self.tables.loaded.names.groups.ids.insert(key.name.clone(), id);
@@ -366,11 +367,11 @@ impl SnapshotCache {
             self.set_quarantined(key, None);
             return;
         }
-        let ranked_by = workload_order_key(&key.name, object);
-        let id = self.tables.loaded.names.workload_id(&key.name).filter(|id| reader.order.get(&ranked_by) == Some(id));
+        let order_key = workload_order_key(&key.name, object);
+        let id = self.tables.loaded.names.workload_id(&key.name).filter(|id| reader.order.get(&order_key) == Some(id));
         let rank = match id {
             Some(id) => Some(self.tables.loaded.snapshot.workload(id).rank),
-            None => rank_between(&reader.order, &ranked_by, |id| self.tables.loaded.snapshot.workload(*id).rank),
+            None => rank_between(&reader.order, &order_key, |id| self.tables.loaded.snapshot.workload(*id).rank),
         };
         let (workload, problem) = reader.read(&key.name, object, &mut self.tables.builder.interners.texts);
         self.tables.append_new_texts();
@@ -399,7 +400,7 @@ impl SnapshotCache {
         names.queues.pod_sets[id.index()] = pod_set_names(object);
         snapshot.put_workload(id, Workload { rank, ..workload });
         if let Some(reader) = self.tables.builder.queues.workloads_mut() {
-            reader.order.insert(ranked_by, id);
+            reader.order.insert(order_key, id);
         }
     }
 

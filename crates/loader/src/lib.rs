@@ -1,9 +1,10 @@
 //! Converts Kubernetes objects into the engine's `Snapshot`. Decisions read labels, annotations and amounts only here.
 //!
 //! [`build`] builds a snapshot from a list of objects, for the commands; [`cache`] keeps one up to date with events of the API, for the
-//! scheduler. Both use `builder`, which converts nodes, pods and PodDisruptionBudgets. `yunikorn`, `koordinator` and `quota` (Kueue) read the
-//! queues of one policy each, `queue_source` selects between them, and `queue_spec` is a queue of any of them. The other modules each read one kind of object or one aspect of
-//! a pod. Together with `reprieve-api` and `reprieve-engine` the crate is a library for other programs:
+//! scheduler. Both use `builder`, which converts nodes, pods and PodDisruptionBudgets. `yunikorn`, `koordinator` and `quota` (Kueue) read
+//! the queues of one policy each, `queue_source` selects between them, and `queue_spec` is a queue of any of them. The other modules each
+//! read one kind of object or one aspect of a pod. Together with `reprieve-api` and `reprieve-engine` the crate is a library for other
+//! programs:
 //!
 //! ```
 #![doc = include_str!("../examples/decide.rs")]

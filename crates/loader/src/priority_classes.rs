@@ -19,6 +19,7 @@ pub const ALLOW_PREEMPTION: &str = "yunikorn.apache.org/allow-preemption";
 #[derive(Clone, Debug)]
 pub struct Classes {
     classes: BTreeMap<String, Class>,
+    /// The value and the `preemptionPolicy` of the global default class.
     global_default: Option<(i32, Option<String>)>,
     /// The largest excess of a group's preemption priority over its scheduling priority: a setting that `preemption_priority` checks with
     /// these classes.

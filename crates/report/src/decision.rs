@@ -118,7 +118,7 @@ pub struct ActionReport {
     /// The workload.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub workload: String,
-    /// The PodGroup, the Koordinator gang or the Job.
+    /// The PodGroup, the Koordinator job or the `batch/v1` Job.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
     /// The node, the ClusterQueue, the message of a condition, the label and its value, or the reason and the message of an event.

@@ -70,7 +70,7 @@ pub fn law(law: &Law, names: &Names) -> ReasonText {
             shared::in_progress(terminating, nodes, *until, names)
         }
         // Kubernetes.
-        Law::GroupMismatch { member, about } => shared::group_mismatch(names.pod(*member), about),
+        Law::GroupMismatch { member, mismatch } => shared::group_mismatch(names.pod(*member), mismatch),
         // YuniKorn.
         Law::NotUnderGuarantee { queue, short } => yunikorn::not_under_guarantee(*queue, short, names),
         Law::ExceedsGuaranteeHeadroom { queue, short } => yunikorn::exceeds_headroom(*queue, short, names),
@@ -126,13 +126,17 @@ pub fn law(law: &Law, names: &Names) -> ReasonText {
 
 /// A time in RFC 3339.
 pub fn format_time(timestamp: Timestamp) -> String {
-    time(timestamp).map_or_else(|| "the end of time".to_owned(), |time| time.to_string())
+    time(timestamp).map_or_else(|| "the year 9999".to_owned(), |time| time.to_string())
 }
 
-/// `2 cpu`, `1 pod slots`.
+/// `2 cpu`, `1 pod slot`.
 fn amount(resource: ResourceId, amount: i64, names: &Names) -> String {
     let name = names.resource(resource);
-    format!("{} {}", format(name, amount), unit(name))
+    if (name, amount) == ("pods", 1) {
+        "1 pod slot".to_owned()
+    } else {
+        format!("{} {}", format(name, amount), unit(name))
+    }
 }
 
 /// `a`, `a and b`, `a, b and c`.

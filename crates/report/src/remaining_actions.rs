@@ -13,10 +13,10 @@ use reprieve_loader::Loaded;
 use crate::planned_actions::{PlannedAction, evict, victims};
 use crate::unit_ref::UnitRef;
 
-/// The reason for evicting a marked pod that is no longer needed.
+/// The reason for evicting a marked pod although its preemptor no longer needs that.
 const BROKEN_GROUP: &str = "its group is evicted as a whole, and part of it is already evicted";
 
-/// The state of the pods, on which it depends what remains to be done.
+/// The state of the pods, from which it follows which actions remain.
 pub trait PodStates {
     /// The pods that are marked as victims of a unit.
     fn marked(&self, unit: &UnitRef) -> Vec<NamespacedName>;
@@ -58,16 +58,16 @@ pub struct RemainingOfPlan {
     pub evictions: Vec<PlannedAction>,
 }
 
-/// Earlier victims that leave soon, and the nodes that the preemptor is nominated to.
-pub struct LeavingVictims {
+/// Victims of an earlier decision that terminate or that another operator deletes, and the nodes that the preemptor is nominated to.
+pub struct TerminatingVictims {
     placement: Placement,
-    leaving: Vec<PodId>,
+    victims: Vec<PodId>,
 }
 
-impl LeavingVictims {
+impl TerminatingVictims {
     /// Whether the preemptor fits on its nominated nodes once these victims are gone: it waits for them instead of taking others.
-    pub fn leave_room(&self, snapshot: &mut Snapshot, preemptor: &Preemptor) -> bool {
-        placement_still_fits(snapshot, preemptor, &self.placement, &self.leaving)
+    pub fn make_room_for(&self, preemptor: &Preemptor, snapshot: &mut Snapshot) -> bool {
+        placement_still_fits(snapshot, preemptor, &self.placement, &self.victims)
     }
 }
 
@@ -124,9 +124,9 @@ impl<S: PodStates> Remaining<'_, S> {
 
     /// The earlier victims that the unit may wait for, if one of them, or a pod on a nominated node, is evicted and the unit has enough
     /// nominated nodes.
-    pub fn leaving_victims(&self, preemptor: &Preemptor) -> Option<LeavingVictims> {
+    pub fn terminating_victims(&self, preemptor: &Preemptor) -> Option<TerminatingVictims> {
         let Loaded { snapshot, names, .. } = self.loaded;
-        // Pods of a Koordinator gang beyond its minimum are no reason for a second preemption.
+        // Pods of a Koordinator job beyond its minimum are no reason for a second preemption.
         let job = preemptor.members.first().and_then(|&pod| snapshot.pod(pod).job).map(|job| snapshot.job(job));
         let needed = job.map_or(preemptor.needed, |job| {
             let bound = job.members.iter().filter(|&&pod| snapshot.pod(pod).node.is_some()).count();
@@ -144,9 +144,9 @@ impl<S: PodStates> Remaining<'_, S> {
         if evicted.is_empty() && !marked.iter().any(|victim| self.states.is_evicted(victim)) {
             return None;
         }
-        let leaving = marked.iter().filter_map(|pod| names.pod_id(pod)).chain(evicted);
-        let leaving = Vec::from_iter(leaving.collect::<BTreeSet<PodId>>());
-        Some(LeavingVictims { placement, leaving })
+        let victims = marked.iter().filter_map(|pod| names.pod_id(pod)).chain(evicted);
+        let victims = Vec::from_iter(victims.collect::<BTreeSet<PodId>>());
+        Some(TerminatingVictims { placement, victims })
     }
 
     fn unmark(&self, marked: Vec<NamespacedName>) -> Vec<PlannedAction> {

@@ -101,7 +101,7 @@ impl ReportBuilder<'_> {
             // says.
             victims: match plan {
                 Some(plan) if matches!(plan.reasons.first(), Some(EvictionReason::Quota(_))) => {
-                    let own = self.own_queue(preemptor);
+                    let own = self.queue_of_preemptor(preemptor);
                     let victims = plan.victims.iter().zip(&plan.reasons);
                     let quota = |(&unit, reason): (&UnitId, &EvictionReason)| match *reason {
                         EvictionReason::Quota(why) => Some(with_budgets(self.workload_victim(own, unit, why), unit)),

@@ -29,14 +29,14 @@ impl ReportBuilder<'_> {
         self.loaded.names.pod(pod).to_string()
     }
 
-    pub(crate) fn preemptor(&self, ask: &Preemptor) -> PreemptorReport {
-        let (kind, name) = match ask.id {
+    pub(crate) fn preemptor(&self, preemptor: &Preemptor) -> PreemptorReport {
+        let (kind, name) = match preemptor.id {
             PreemptorId::Pod(pod) => (PreemptorKind::Pod, self.pod(pod)),
             PreemptorId::Group(id) => (PreemptorKind::PodGroup, self.loaded.names.group(id).to_string()),
             PreemptorId::Workload(id) => (PreemptorKind::Workload, self.loaded.names.workload(id).to_string()),
         };
-        let pods = ask.members.iter().map(|&pod| self.pod(pod)).collect();
-        PreemptorReport { kind, name, priority: ask.priority.0, pods, needed: ask.needed }
+        let pods = preemptor.members.iter().map(|&pod| self.pod(pod)).collect();
+        PreemptorReport { kind, name, priority: preemptor.priority.0, pods, needed: preemptor.needed }
     }
 
     pub(crate) fn nodes_of(&self, plan: &Plan) -> String {
@@ -52,8 +52,8 @@ impl ReportBuilder<'_> {
         let named = |&text: &TextId| self.loaded.names.text(text).to_owned();
         let report = LawReport { name, text, ..LawReport::default() };
         match law {
-            Law::PreemptionInProgress { terminating: leaving, until, .. } => {
-                let waits_for = leaving.iter().map(|&pod| self.pod(pod)).collect();
+            Law::PreemptionInProgress { terminating, until, .. } => {
+                let waits_for = terminating.iter().map(|&pod| self.pod(pod)).collect();
                 LawReport { waits_for, until: until.map(reasons::format_time), ..report }
             }
             Law::PreemptionDelay { until } => LawReport { until: Some(reasons::format_time(*until)), ..report },

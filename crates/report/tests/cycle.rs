@@ -308,10 +308,10 @@ fn under_fair_sharing_each_choice_counts_the_usage_of_the_previous_ones() {
 fn workload_that_waits_for_terminating_pods_reserves_quota_and_nodes() {
     let cluster = ClusterYaml::new().queue("a", 4, "").queue("b", 4, "").node("only", 8);
     let cluster = cluster.pending("waits", "a", 4, 2).pending("behind", "a", 1, 1).pending("other", "b", 3, 1);
-    let leaving = "---\napiVersion: v1\nkind: Pod\nmetadata: {namespace: default, name: terminating, deletionTimestamp: \"2026-01-01T01:00:30Z\"}\n\
+    let terminating = "---\napiVersion: v1\nkind: Pod\nmetadata: {namespace: default, name: terminating, deletionTimestamp: \"2026-01-01T01:00:30Z\"}\n\
                    spec: {nodeName: only, containers: [{name: c, resources: {requests: {cpu: 5}}}]}\nstatus: {phase: Running}\n";
     let joint = Kueue { placement: PlacementMode::Joint, ..Kueue::default() };
-    let cluster = ClusterYaml(cluster.0 + leaving);
+    let cluster = ClusterYaml(cluster.0 + terminating);
     assert_eq!(cluster.heads_under(joint), ["waits Wait PreemptionInProgress", "other Skipped QuotaTaken"]);
 }
 

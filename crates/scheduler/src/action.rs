@@ -141,11 +141,12 @@ pub enum Action {
         /// The name of the node; `None` removes the nomination.
         node: Option<String>,
     },
-    /// Mark a pod as a victim: set the condition `DisruptionTarget` and the annotation that names the preemptor, in one patch of the status.
+    /// Mark a pod as a victim, in one patch of the status: set the conditions `DisruptionTarget` and `reprieve.dev/PreemptedFor`, and the
+    /// annotation `reprieve.dev/preempted-for`, which is only for people.
     Mark {
         /// The victim.
         pod: Target,
-        /// The value of the annotation: kind, namespace and name of the preemptor.
+        /// Kind, namespace and name of the preemptor: the message of the condition `reprieve.dev/PreemptedFor`, and the annotation.
         preemptor: String,
         /// The message of the condition.
         message: String,
@@ -175,7 +176,7 @@ pub enum Action {
     SoftEvict {
         /// The victim.
         pod: Target,
-        /// The value of the annotation: kind, namespace and name of the preemptor.
+        /// Kind, namespace and name of the preemptor: the message of the condition `reprieve.dev/PreemptedFor`, and the annotation.
         preemptor: String,
         /// The message of the condition `DisruptionTarget`.
         message: String,

@@ -229,7 +229,7 @@ impl Scheduler {
         self.inject_panic(unit);
         let question = Question { policy: *self.view.policy(), now, preemptor };
         let (outcome, report) = self.decide_question(&question);
-        let record = self.record_decision(unit, &question, &outcome);
+        let record = self.record_decision(&question, &outcome);
         Step { record, ..self.act_on(unit, &question, outcome, report, now) }
     }
 
@@ -300,14 +300,14 @@ impl Scheduler {
         });
         // 2. Whether younger units wait for this one. Room does not help a unit with an obstacle, so no room is kept for it.
         let is_obstacle = law.is_some_and(Law::is_obstacle);
-        let ask = question.preemptor(self.view.loaded());
+        let preemptor = question.preemptor(self.view.loaded());
         let tolerated = self.next_toleration_end(question, now);
         let until = tolerated.into_iter().chain(self.queue.starvation_check_at(unit, now)).min();
         if is_obstacle {
-            self.queue.set_could_fit(unit, false);
+            self.queue.set_fits_without_equal_or_lower(unit, false);
         } else if self.queue.should_check_starvation(unit, now) {
-            let could_fit = fits_without_equal_or_lower_priorities(&mut self.view.live.loaded_mut().snapshot, &ask);
-            self.queue.set_could_fit(unit, could_fit);
+            let fits = fits_without_equal_or_lower_priorities(&mut self.view.live.loaded_mut().snapshot, &preemptor);
+            self.queue.set_fits_without_equal_or_lower(unit, fits);
         }
         // 3. The unit gives up its nominations and victims.
         self.send_all(self.preemption(unit, now).clear_nominations(), now);
@@ -357,9 +357,9 @@ impl Scheduler {
 
     /// Whether the unit waits for earlier victims instead of taking new ones.
     fn is_in_progress(&mut self, unit: &UnitRef, question: &Question, now: Timestamp) -> bool {
-        let ask = question.preemptor(self.view.loaded());
-        let leaving = self.preemption(unit, now).leaving_victims(&ask);
-        leaving.is_some_and(|leaving| leaving.leave_room(&mut self.view.live.loaded_mut().snapshot, &ask))
+        let preemptor = question.preemptor(self.view.loaded());
+        let earlier = self.preemption(unit, now).terminating_victims(&preemptor);
+        earlier.is_some_and(|victims| victims.make_room_for(&preemptor, &mut self.view.live.loaded_mut().snapshot))
     }
 
     /// Sends the actions of the next phase of a preemption.
@@ -449,7 +449,7 @@ impl Scheduler {
         (reason, why): (WaitReason, &str),
         now: Timestamp,
     ) {
-        let parked = ParkedFor { until, reason, why: why.into(), held_back: false };
+        let parked = ParkedFor { until, reason, why: why.into(), for_older_unit: false };
         for member in self.queue.wait_with_class(unit, (parked, self.preemptions.has_victims(unit)), &self.view, now) {
             self.report_waiting(&member, reason, why, now);
         }

@@ -1,5 +1,5 @@
-//! Conditions of pods and PodGroups: whether they are scheduled, and why not. Conditions are for people and other programs; no decision
-//! reads them. A condition that shows why a unit waits is rewritten only when the reason changes, not for other details in its message.
+//! Conditions of pods and PodGroups: whether they are scheduled, and why not. These conditions are for people and other programs; no
+//! decision reads them. A condition that shows why a unit waits is rewritten only when the reason changes, not for other details in its message.
 
 use std::collections::BTreeSet;
 

@@ -25,7 +25,7 @@ pub const NODE: &str = "only-tenant-b";
 /// The scheduler of pods without a `schedulerName`.
 pub const SCHEDULER: &str = "default-scheduler";
 
-/// Whether harmless objects have forged marks. The scheduler still reads marks from annotations, and removes those that it does not need.
+/// Whether harmless objects have forged marks: the annotation `reprieve.dev/preempted-for`, which no decision reads.
 const FORGES_MARKS: bool = true;
 /// Whether harmless objects include queue configurations. The loader still reads them from every namespace.
 const FORGES_QUEUES: bool = false;

@@ -180,9 +180,8 @@ impl Decided {
                     continue;
                 }
                 let leaves = |pod: &&PodId| snapshot.bound_node(**pod) == Some(node);
-                let leaving: i64 =
-                    gone.iter().chain(&arrivals).filter(leaves).map(|&pod| requests(pod)[resource]).sum();
-                let used = snapshot.used(node)[resource] - leaving + arriving;
+                let freed: i64 = gone.iter().chain(&arrivals).filter(leaves).map(|&pod| requests(pod)[resource]).sum();
+                let used = snapshot.used(node)[resource] - freed + arriving;
                 let name = self.loaded.names.node(node);
                 assert!(used <= snapshot.allocatable(node)[resource], "seed {}: {name} is overfull", self.seed);
             }

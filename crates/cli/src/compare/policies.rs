@@ -118,27 +118,27 @@ impl PolicyVariant {
     }
 
     /// The profile of this policy, with the arguments of the question if they are for the same policy.
-    fn profile(self, asked: &Profile) -> Profile {
-        let is_own = asked.policy.eq_ignore_ascii_case(self.policy());
-        let mut args = if is_own { asked.args.clone() } else { Map::new() };
+    fn profile(self, given: &Profile) -> Profile {
+        let is_own = given.policy.eq_ignore_ascii_case(self.policy());
+        let mut args = if is_own { given.args.clone() } else { Map::new() };
         if self == KUBERNETES {
             args.remove("priorityCut");
         } else if self == KUBE_SCHEDULER {
             args.insert("priorityCut".to_owned(), false.into());
         }
-        Profile { args, scheduler_name: asked.scheduler_name.clone(), ..Profile::of_policy(self.policy()) }
+        Profile { args, scheduler_name: given.scheduler_name.clone(), ..Profile::of_policy(self.policy()) }
     }
 }
 
 /// The decisions of all policies, followed by those without tolerations if the cluster has any. An error if no policy can decide.
 pub fn compare_policies(
     objects: &ObjectSet,
-    asked: &TestSpec,
+    given: &TestSpec,
     gpus: &GpuResources,
 ) -> Result<Vec<PolicyResult>, InputError> {
-    policy(&asked.profile)?;
-    let with = ComparedCluster::new(objects, asked, gpus)?;
-    let mut answers: Vec<_> = VARIANTS.iter().map(|&variant| with.decide(variant, asked)).collect();
+    policy(&given.profile)?;
+    let with = ComparedCluster::new(objects, given, gpus)?;
+    let mut answers: Vec<_> = VARIANTS.iter().map(|&variant| with.decide(variant, given)).collect();
     if answers.iter().all(Result::is_err) {
         answers.swap_remove(0)?;
     }
@@ -150,10 +150,10 @@ pub fn compare_policies(
         results.push(with.result(variant, true, answer, base));
     }
     if has_tolerations(objects) {
-        let without = ComparedCluster::new(&without_tolerations(objects), asked, gpus)?;
+        let without = ComparedCluster::new(&without_tolerations(objects), given, gpus)?;
         for (&variant, with) in VARIANTS.iter().zip(&answers) {
             let base = with.as_ref().ok().map(|with| ("with tolerations on".to_owned(), with));
-            results.push(without.result(variant, false, &without.decide(variant, asked), base));
+            results.push(without.result(variant, false, &without.decide(variant, given), base));
         }
     }
     Ok(results)
@@ -189,18 +189,18 @@ enum SparedBy {
 }
 
 impl ComparedCluster {
-    fn new(objects: &ObjectSet, asked: &TestSpec, gpus: &GpuResources) -> Result<Self, InputError> {
-        if let Some(problem) = own_problem(objects, asked) {
+    fn new(objects: &ObjectSet, given: &TestSpec, gpus: &GpuResources) -> Result<Self, InputError> {
+        if let Some(problem) = own_problem(objects, given) {
             return Err(problem);
         }
         let kubernetes = KubernetesObjects::from_objects(objects)?;
         let loaded = load(&kubernetes.objects, OnInvalid::Quarantine)?;
-        let queues = NeutralQueues::from_objects(objects, &kubernetes, &QueueSettings::of_profile(&asked.profile)?);
-        let (objects, refusal) = (objects.clone(), refusal(objects, asked));
+        let queues = NeutralQueues::from_objects(objects, &kubernetes, &QueueSettings::of_profile(&given.profile)?);
+        let (objects, refusal) = (objects.clone(), refusal(objects, given));
         Ok(Self { objects, kubernetes, loaded, queues, refusal, gpus: gpus.clone() })
     }
 
-    fn decide(&self, variant: PolicyVariant, asked: &TestSpec) -> Result<PolicyAnswer, InputError> {
+    fn decide(&self, variant: PolicyVariant, given: &TestSpec) -> Result<PolicyAnswer, InputError> {
         if let (Some(refusal), true) = (&self.refusal, self.queues.is_some() || variant.quota_system.is_none()) {
             return Ok(PolicyAnswer { report: refusal.clone(), evicted: BTreeSet::new(), spared: BTreeMap::new() });
         }
@@ -212,9 +212,9 @@ impl ComparedCluster {
             }
         };
         let spec = TestSpec {
-            now: asked.now.clone(),
-            profile: variant.profile(&asked.profile),
-            preemptor: self.preemptor(variant, &asked.preemptor, &mapped),
+            now: given.now.clone(),
+            profile: variant.profile(&given.profile),
+            preemptor: self.preemptor(variant, &given.preemptor, &mapped),
             expect: None,
         };
         let (policy, scope) = (policy(&spec.profile)?, LoadScope::of_profile(&spec.profile)?);
@@ -242,20 +242,20 @@ impl ComparedCluster {
 
     /// The preemptor under a policy: a job or a workload becomes a PodGroup, its first pending pod where the policy has only pods, or a
     /// Workload under Kueue.
-    fn preemptor(&self, variant: PolicyVariant, asked: &PreemptorRef, mapped: &Translated) -> PreemptorRef {
-        let name = asked.full_name();
-        let is_member = |pod: &NamespacedName| match asked.kind.as_str() {
+    fn preemptor(&self, variant: PolicyVariant, given: &PreemptorRef, mapped: &Translated) -> PreemptorRef {
+        let name = given.full_name();
+        let is_member = |pod: &NamespacedName| match given.kind.as_str() {
             "Pod" => *pod == name,
             "PodGroup" => self.group_of(pod).as_ref() == Some(&name),
             _ => self.kubernetes.workload_of.get(pod) == Some(&name),
         };
         let ids = self.loaded.names.pod_ids().filter(|&id| is_member(self.loaded.names.pod(id)));
         let Some(pod) = ids.min_by_key(|&id| self.loaded.snapshot.bound_node(id).is_some()) else {
-            return asked.clone();
+            return given.clone();
         };
         let pod = self.loaded.names.pod(pod);
         // A pod that names a group itself, rather than by translation, is decided alone.
-        let names_group = asked.kind == "Pod"
+        let names_group = given.kind == "Pod"
             && self.objects.pods.iter().any(|candidate| {
                 NamespacedName::from_meta(&candidate.object.metadata) == *pod && group_of(&candidate.object).is_some()
             });
@@ -267,7 +267,7 @@ impl ComparedCluster {
                 _ => ("Pod", Some(pod.clone())),
             },
         };
-        let NamespacedName { namespace, name } = name.unwrap_or_else(|| asked.full_name());
+        let NamespacedName { namespace, name } = name.unwrap_or_else(|| given.full_name());
         PreemptorRef { kind: kind.to_owned(), namespace, name }
     }
 
@@ -327,25 +327,25 @@ impl ComparedCluster {
 }
 
 /// The question under the preemptor's own policy.
-fn own_question(asked: &TestSpec) -> TestSpec {
-    let profile = match asked.preemptor.kind.as_str() {
-        "Workload" if !asked.profile.policy.eq_ignore_ascii_case("Kueue") => Profile::of_policy("Kueue"),
-        _ => asked.profile.clone(),
+fn own_question(given: &TestSpec) -> TestSpec {
+    let profile = match given.preemptor.kind.as_str() {
+        "Workload" if !given.profile.policy.eq_ignore_ascii_case("Kueue") => Profile::of_policy("Kueue"),
+        _ => given.profile.clone(),
     };
-    TestSpec { profile, ..asked.clone() }
+    TestSpec { profile, ..given.clone() }
 }
 
 /// The problem of the preemptor, or of an object on which its decision depends under its own policy.
-fn own_problem(objects: &ObjectSet, asked: &TestSpec) -> Option<InputError> {
-    let spec = own_question(asked);
+fn own_problem(objects: &ObjectSet, given: &TestSpec) -> Option<InputError> {
+    let spec = own_question(given);
     let (policy, scope) = (policy(&spec.profile).ok()?, LoadScope::of_profile(&spec.profile).ok()?);
     let loaded = load_as(objects, OnInvalid::Quarantine, &policy, &scope).ok()?;
     problem_of(&spec.preemptor, &spec.profile.policy, &loaded).cloned()
 }
 
 /// The refusal of a preemptor by its own policy because of an obstacle. `None` if that policy cannot decide.
-fn refusal(objects: &ObjectSet, asked: &TestSpec) -> Option<DecisionReport> {
-    let spec = own_question(asked);
+fn refusal(objects: &ObjectSet, given: &TestSpec) -> Option<DecisionReport> {
+    let spec = own_question(given);
     let (policy, scope) = (policy(&spec.profile).ok()?, LoadScope::of_profile(&spec.profile).ok()?);
     let mut loaded = load_as(objects, OnInvalid::Quarantine, &policy, &scope).ok()?;
     let question = Question::new(&spec, &loaded).ok()?;

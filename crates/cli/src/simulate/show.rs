@@ -45,7 +45,9 @@ fn speed(result: &PolicyRun) -> String {
     let each = counts.decision_nanos as f64 / 1000.0 / (counts.decisions as f64).max(1.0);
     let rate = counts.events as f64 / seconds.max(1e-9);
     let (policy, decisions) = (&result.summary.policy, counts.decisions);
-    format!("{policy}: {seconds:.2} s, {rate:.0} events/s, {decisions} decisions, mean {each:.1} µs")
+    format!(
+        "{policy}: simulated in {seconds:.2} s ({rate:.0} events/s), {decisions} decisions with a mean of {each:.1} µs"
+    )
 }
 
 /// The simulation in one line: what was simulated, which may be less than the input asks for.

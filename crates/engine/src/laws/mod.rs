@@ -122,7 +122,7 @@ pub enum Law {
         /// The member.
         member: PodId,
         /// The field that differs.
-        about: Mismatch,
+        mismatch: Mismatch,
     },
     /// The candidate belongs to the preemptor's job. docs/rules/koordinator.md#q1
     SameJob,

@@ -1,6 +1,7 @@
 //! docs/rules/kubernetes-pods.md#p21, docs/rules/kubernetes-pods.md#p22, docs/rules/kubernetes-groups.md#g22,
 //! docs/rules/kubernetes-groups.md#g23: a preemptor with scheduling gates, for another scheduler, or with a requirement that the engine
-//! does not evaluate, or in a queue that it may not use (docs/rules/yunikorn.md#y21), is refused before any search: it is not placed, and no pod is evicted for it.
+//! does not evaluate, or in a queue that it may not use (docs/rules/yunikorn.md#y21), is refused before any search: it is not placed, and no pod
+//! is evicted for it.
 
 use crate::fit::{Preemptor, PreemptorId};
 use crate::ids::PodId;

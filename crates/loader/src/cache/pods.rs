@@ -77,7 +77,7 @@ impl SnapshotCache {
         let Some((job, value)) = after else { return false };
         let members = self.members(&ObjectKey::new(Kind::KoordinatorPodGroup, job.clone())).iter();
         let others = members.filter(|other| *other != name).filter_map(|other| self.pods.get(other));
-        // All own pods of a job that is not disputed have the same value.
+        // All own pods of a job that is not disputed say the same about whether they are preemptible.
         let other = others.map(AsRef::as_ref).find(is_own);
         is_disputed(&job) || other.is_some_and(|other| preemptible(other) != value)
     }

@@ -87,8 +87,8 @@ pub fn quota_limit(queue: QueueId, over: &[(ResourceId, i64)], names: &Names) ->
     reason_text("QuotaLimit", format!("the job would exceed the limit of quota {} by {over}", names.queue(queue)))
 }
 
-pub fn group_mismatch(member: &NamespacedName, about: &Mismatch) -> ReasonText {
-    let text = match about {
+pub fn group_mismatch(member: &NamespacedName, mismatch: &Mismatch) -> ReasonText {
+    let text = match mismatch {
         Mismatch::Priority { member: own, group } => {
             format!("{member} has priority {}, but its group has {}", own.0, group.0)
         }

@@ -38,7 +38,7 @@ struct MemberKey {
     unsupported: Option<TextId>,
 }
 
-/// Whether the pods are a PodGroup or a Koordinator gang.
+/// Whether the pods are a PodGroup or a Koordinator job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Grouping {
     No,
@@ -56,7 +56,8 @@ pub(super) struct ShapeClasses {
     /// The rebuild count of the snapshot that the classes are for.
     rebuild_count: u64,
     by_shape: Vec<Option<ShapeClass>>,
-    known: BTreeMap<Shape, ShapeClass>,
+    /// By shape without its labels and namespace.
+    by_bare_shape: BTreeMap<Shape, ShapeClass>,
     /// A shape of each class.
     shapes: Vec<ShapeId>,
 }
@@ -80,7 +81,7 @@ impl ShapeClasses {
         }
         let bare = Shape { labels: Labels::default(), namespace: NamespaceId(0), ..snapshot.shape(shape).clone() };
         let next = ShapeClass(self.shapes.len());
-        let shape_class = *self.known.entry(bare).or_insert(next);
+        let shape_class = *self.by_bare_shape.entry(bare).or_insert(next);
         if shape_class == next {
             self.shapes.push(shape);
         }
@@ -89,7 +90,7 @@ impl ShapeClasses {
     }
 
     /// A shape of the pods, if all of them are of one shape class.
-    fn only(&self, key: &ClassKey) -> Option<ShapeId> {
+    fn single_shape(&self, key: &ClassKey) -> Option<ShapeId> {
         let (first, rest) = key.members.split_first()?;
         rest.iter().all(|member| member.shape_class == first.shape_class).then(|| self.shapes[first.shape_class.0])
     }
@@ -107,19 +108,19 @@ impl ClassKey {
         if snapshot.has_anti_affinity() {
             return None;
         }
-        let (ask, preempts, gang) = preemptor_and_grouping(snapshot, policy, preemptor)?;
-        if pods.len() != ask.members.len() {
+        let (preemptor, preempts, gang) = preemptor_and_grouping(snapshot, policy, preemptor)?;
+        if pods.len() != preemptor.members.len() {
             return None;
         }
         let members: Vec<MemberKey> =
-            ask.members.iter().map(|&pod| MemberKey::of(shape_classes, snapshot, pod)).collect::<Option<_>>()?;
+            preemptor.members.iter().map(|&pod| MemberKey::of(shape_classes, snapshot, pod)).collect::<Option<_>>()?;
         let has_waited = |&id: &PodId| {
             let pod = snapshot.pod(id);
             let delay = pod.queue.map_or(0, |queue| snapshot.queues().get(queue).delay_micros);
             pod.created.plus_micros(delay) <= now
         };
-        let waited = ask.members.iter().all(has_waited);
-        Some(Self { members, needed: ask.needed, priority: ask.priority, preempts, gang, waited })
+        let waited = preemptor.members.iter().all(has_waited);
+        Some(Self { members, needed: preemptor.needed, priority: preemptor.priority, preempts, gang, waited })
     }
 
     /// The queue of the pods.
@@ -144,7 +145,7 @@ impl ClassKey {
             Policy::Kueue(_) => false,
             Policy::YuniKorn(_) | Policy::Koordinator(_) => return true,
         };
-        let Some(shape) = shape_classes.only(self) else { return true };
+        let Some(shape) = shape_classes.single_shape(self) else { return true };
         match room {
             RoomChange::Taken(_) | RoomChange::Unmarked => false,
             RoomChange::Changed => true,
@@ -167,14 +168,14 @@ fn preemptor_and_grouping(
             Some((Preemptor::new(snapshot, preemptor), group.preempts, is_plain.then_some(Grouping::Group)?))
         }
         PreemptorId::Pod(id) => {
-            let (ask, pod) = (Preemptor::new(snapshot, preemptor), snapshot.pod(id));
+            let (preemptor, pod) = (Preemptor::new(snapshot, preemptor), snapshot.pod(id));
             match (policy, pod.job.map(|job| snapshot.job(job))) {
                 (Policy::Koordinator(_), Some(job)) => {
-                    let ask = ask.with_job(snapshot, id);
-                    let is_plain = job.members.len() == ask.members.len();
-                    Some((ask, pod.preempts, is_plain.then_some(Grouping::Job)?))
+                    let preemptor = preemptor.with_job(snapshot, id);
+                    let is_plain = job.members.len() == preemptor.members.len();
+                    Some((preemptor, pod.preempts, is_plain.then_some(Grouping::Job)?))
                 }
-                _ => Some((ask, pod.preempts, Grouping::No)),
+                _ => Some((preemptor, pod.preempts, Grouping::No)),
             }
         }
         PreemptorId::Workload(_) => None,

@@ -37,7 +37,7 @@ impl PendingQueue {
             let is_head = class.is_some_and(|class| class_key.as_ref() == Some(self.classes.key(class)));
             if let Some((older, until)) = self.blocked_by_older(&unit, now) {
                 let why: Arc<str> = format!("{older} has waited longer and is scheduled first").into();
-                self.hold_back(&unit, class_key, until, &why, now);
+                self.park_behind_older(&unit, class_key, until, &why, now);
                 parked.push((unit, WaitReason::WaitingForOlderUnit, why));
                 continue;
             }
@@ -51,7 +51,7 @@ impl PendingQueue {
         }
     }
 
-    fn hold_back(
+    fn park_behind_older(
         &mut self,
         unit: &UnitRef,
         class_key: Option<ClassKey>,
@@ -63,7 +63,7 @@ impl PendingQueue {
             Some(class_key) if self.join_parked_class(unit, &class_key).is_some() => {}
             Some(class_key) => {
                 let (until, reason, why) = (Some(until), WaitReason::WaitingForOlderUnit, Arc::clone(why));
-                self.park_with_class(unit, class_key, ParkedFor { until, reason, why, held_back: true }, now);
+                self.park_with_class(unit, class_key, ParkedFor { until, reason, why, for_older_unit: true }, now);
             }
             None => self.set(unit, WaitState::ForChange { until: Some(until) }),
         }

@@ -38,13 +38,13 @@ impl Scheduler {
     /// being read, so that the cause of the panic is unknown.
     pub fn recover_observe(&mut self) -> Option<ObjectKey> {
         let object = self.observing.take()?;
-        let pod = self.view.observed_pod(&object.name).filter(|_| object.kind == Kind::Pod);
-        let node = pod.and_then(|pod| pod.node_name.clone());
+        let observed = self.view.observed_object(object.kind, &object.name);
+        let value = observed.and_then(|observed| serde_json::to_value(&observed).ok()).unwrap_or_default();
         let problem = "the scheduler panicked while reading the object, see its log; it is read again when it changes";
         let error = InputError::new(problem).code(ProblemCode::InternalError);
         let error = error.object(ObjectRef::of(object.kind, &object.name));
         self.view.live.discard_tables();
-        self.view.live.upsert_unreadable(Unreadable { object: object.clone(), node, error });
+        self.view.live.upsert_unreadable(Unreadable::new(object.clone(), &value, error));
         self.cluster_changed();
         Some(object)
     }

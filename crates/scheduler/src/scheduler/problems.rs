@@ -30,7 +30,7 @@ impl Scheduler {
         counts
     }
 
-    /// Emits an event for each new problem, and makes all units ready if a problem has ended.
+    /// Emits an event for each new problem, and makes all units ready if the problem of a pod has ended.
     pub(super) fn report_problems(&mut self, now: Timestamp) {
         let version = self.view.live.quarantine_version();
         if self.problems.version == version {
@@ -41,8 +41,8 @@ impl Scheduler {
         let has_event = |entry: &&Quarantined| !self.view.has_condition(&entry.object) && is_own_problem(entry);
         let with_event = self.view.live.quarantined().iter().filter(has_event).map(text);
         // The end of a problem of a pod may free its node, which no change of the pod itself shows.
-        let has_ended = |(object, _): &&(ObjectKey, String)| object.kind == Kind::Pod;
-        let room_may_be_free = self.problems.texts.difference(&texts).any(|problem| has_ended(&problem));
+        let mut ended = self.problems.texts.difference(&texts);
+        let room_may_be_free = ended.any(|(object, _)| object.kind == Kind::Pod);
         let new: Vec<_> = with_event.filter(|problem| !self.problems.texts.contains(problem)).collect();
         self.problems.texts = texts;
         if room_may_be_free {

@@ -26,20 +26,24 @@ impl RoomChange {
         let Loaded { snapshot, names, .. } = loaded;
         let is_scheduled = |pod: &Pod| condition(pod, SCHEDULED).is_some_and(|condition| condition.status == "True");
         let now_scheduled = after.is_some_and(is_scheduled);
-        let (before, after) = (takes_room(before), takes_room(after));
+        let (before, after) = (room_of(before), room_of(after));
         if before == after {
             let pod = snapshot.pod(names.pod_id(name).filter(|_| now_scheduled)?);
             let is_tolerant = pod.toleration.is_some() && pod.scheduled.is_none();
             return pod.node.filter(|_| is_tolerant).map(|node| Self::Freed(node, None));
         }
         Some(match (before, after) {
+            // The pod is bound or nominated to a node.
             (None, Some((on, nominated, _))) => Self::Taken(on.or(nominated).and_then(|node| names.node_id(node))),
+            // The pod starts to terminate.
             (Some((Some(on), _, false)), Some((Some(still_on), _, true))) if on == still_on => {
                 Self::Taken(names.node_id(on))
             }
+            // The pod is bound to its nominated node.
             (Some((None, Some(nominated), _)), Some((Some(on), _, _))) if nominated == on => {
                 Self::Taken(names.node_id(on))
             }
+            // The pod ended or was removed.
             (Some((Some(on), ..)), None) if let Some(node) = names.node_id(on) => {
                 Self::Freed(node, names.pod_id(name).and_then(|pod| preemptible_above(snapshot, pod)))
             }
@@ -48,8 +52,8 @@ impl RoomChange {
     }
 }
 
-/// The room that a pod takes: its node, or its nominated node, and whether it is terminating, which matters to the use of queues.
-fn takes_room(pod: Option<&Pod>) -> Option<(Option<&String>, Option<&String>, bool)> {
+/// The room that a pod takes: its node; without one, its nominated node; and whether it is terminating, which matters to the use of queues.
+fn room_of(pod: Option<&Pod>) -> Option<(Option<&String>, Option<&String>, bool)> {
     let pod = pod?;
     let node = pod.node_name.as_ref();
     let nominated =

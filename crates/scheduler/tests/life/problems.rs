@@ -100,7 +100,7 @@ fn a_pod_that_becomes_unreadable_keeps_its_node() {
     steps(&mut life);
     let object = ObjectKey::new(Kind::Pod, key("low").name);
     let error = InputError::new("broken").code(ProblemCode::Undecodable);
-    let unreadable = Unreadable { object, node: Some("node".to_owned()), error };
+    let unreadable = Unreadable { object, node: Some("node".to_owned()), held: None, error };
     life.version += 1;
     life.objects.remove(&key("low"));
     life.scheduler.observe(Event::Unreadable { object: unreadable, version: life.version }, life.now);

@@ -206,7 +206,7 @@ impl Hostile<'_> {
     /// Takes from an object what could lawfully affect other tenants: quota of a queue that they use.
     pub(super) fn disarm(&mut self, kind: Kind, object: &mut Value) {
         match kind {
-            // A queue of another tenant's quota is a right that an administrator gives.
+            // A LocalQueue of a ClusterQueue that others use takes part in their quota; only administrators may create one.
             Kind::LocalQueue => object["spec"] = json!({"clusterQueue": "no-such-queue"}),
             Kind::ElasticQuota => {
                 if let Some(labels) = object.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {

@@ -16,7 +16,7 @@ pub(super) fn check(cluster: &VirtualCluster, step: &Step) -> CheckResult {
         return Ok(());
     }
     for (job, _) in cluster.gangs().filter(|(_, gang)| gang.whole) {
-        let pods = &job.parts[0].pods;
+        let pods = &job.parts[0].pods; // a gang is in one part
         let is_running = |pod: &&NamespacedName| {
             let pod = cluster.scheduler().live().pod(pod);
             pod.is_some_and(|pod| pod.node_name.is_some() && pod.metadata.deletion_timestamp.is_none())

@@ -7,7 +7,7 @@ use reprieve_scheduler::action::PREEMPTED_FOR;
 use reprieve_scheduler::{Action, Step, StepOutcome, UnitRef};
 
 use super::CheckResult;
-use super::victims_have_a_standing_plan::fits;
+use super::victims_have_a_valid_plan::fits;
 use crate::usage::is_soft_evicted;
 use crate::virtual_cluster::VirtualCluster;
 

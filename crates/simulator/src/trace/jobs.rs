@@ -63,6 +63,7 @@ pub fn jobs(
         ..QueueSpec::default()
     };
     let queues = TEAMS.into_iter().map(queue).collect();
+    // Twice the time that the jobs would take without waiting, and a day: enough for a backlog to be worked off.
     let input = simulation_input(list, objects, queues, submissions, assumptions, last * 2 + 86_400);
     Ok((SimulationInput { seed, ..input }, skipped))
 }
@@ -95,7 +96,7 @@ fn job_line(row: &Row) -> Result<JobLine, String> {
     })
 }
 
-/// The number of nodes of which the jobs request 90 % while they arrive, at least that which the largest job needs.
+/// The number of nodes of which the jobs request 90 % while they arrive, and at least as many as the largest job needs.
 fn nodes_for(jobs: &[JobLine]) -> u32 {
     let requested: i128 = jobs.iter().map(|job| i128::from(job.gpus) * i128::from(job.runs_seconds)).sum();
     let first = jobs.iter().map(|job| job.submitted).min().unwrap_or(0);

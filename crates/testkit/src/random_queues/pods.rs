@@ -14,7 +14,7 @@ pub(super) struct Pods<'a> {
     nodes: &'a [Node],
     leaves: Vec<usize>,
     /// The leaf queue of the preemptor; it gets few pods.
-    asking: usize,
+    preemptor_queue: usize,
     /// The used amounts by queue.
     used: Vec<Amounts>,
     n_pods: Vec<usize>,
@@ -42,12 +42,12 @@ impl<'a> Pods<'a> {
     pub fn new(tree: &'a Tree, nodes: &'a [Node]) -> Self {
         let leaves = tree.leaves();
         let n = tree.queues.len();
-        let asking = leaves[0];
+        let preemptor_queue = leaves[0];
         Self {
             tree,
             nodes,
             leaves,
-            asking,
+            preemptor_queue,
             used: vec![[0; RESOURCES.len()]; n],
             n_pods: vec![0; n],
             room: nodes.iter().map(|node| (node.offers, node.n_pods)).collect(),
@@ -63,12 +63,12 @@ impl<'a> Pods<'a> {
             |&&leaf: &&usize| self.tree.path(leaf).any(|queue| queue.guarantee.iter().any(Option::is_some));
         let guaranteed_leaves: Vec<usize> = self.leaves.iter().filter(guaranteed).copied().collect();
         let richest = guaranteed_leaves.iter().copied().max_by_key(|&leaf| self.tree.queues[leaf].guarantee[0]);
-        self.asking = match (richest, rng.up_to(20)) {
+        self.preemptor_queue = match (richest, rng.up_to(20)) {
             (Some(richest), 0..=11) => richest,
             (Some(_), 12..=18) => rng.pick(&guaranteed_leaves),
             _ => rng.pick(&self.leaves),
         };
-        let shy = rng.chance(90);
+        let is_nearly_empty = rng.chance(90);
         let spare = rng.pick(&[1, 2, 8]);
         let mut places: Vec<usize> = (0..self.nodes.len()).flat_map(|node| std::iter::repeat_n(node, 16)).collect();
         rng.shuffle(&mut places);
@@ -77,7 +77,7 @@ impl<'a> Pods<'a> {
                 continue;
             }
             let mut queue = rng.pick(&self.leaves);
-            if queue == self.asking && shy && rng.chance(85) {
+            if queue == self.preemptor_queue && is_nearly_empty && rng.chance(85) {
                 queue = rng.pick(&self.leaves);
             }
             let wants = self.size(rng);
@@ -91,7 +91,7 @@ impl<'a> Pods<'a> {
 
     /// Adds small pods that use the rest of the CPU, so that hardly any pod fits.
     fn top_up(&mut self, rng: &mut Rng) {
-        let others: Vec<usize> = self.leaves.iter().filter(|&&leaf| leaf != self.asking).copied().collect();
+        let others: Vec<usize> = self.leaves.iter().filter(|&&leaf| leaf != self.preemptor_queue).copied().collect();
         let small = [1, 0, 0];
         for node in 0..self.nodes.len() {
             for _ in 0..12 {
@@ -198,7 +198,7 @@ impl<'a> Pods<'a> {
 
     /// Adds the preemptor and returns its name.
     pub fn preemptor(&mut self, rng: &mut Rng) -> String {
-        let queue = self.asking;
+        let queue = self.preemptor_queue;
         let mut pod = Pod { name: "asking".to_owned(), labels: self.labels(rng, queue), ..Pod::default() };
         pod.wants = self.size(rng);
         // Usually a resource of which the queue is below its guarantee.

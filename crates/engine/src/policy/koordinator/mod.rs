@@ -165,9 +165,9 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             pod.soft_evicted || pod.terminating.is_some_and(|terminating| terminating.by_preemption)
         };
         let on_nodes = nodes.into_iter().flat_map(|node| snapshot.pods_on(node)).filter(|&pod| blocks(pod));
-        let leaving: BTreeSet<PodId> =
+        let terminating: BTreeSet<PodId> =
             on_nodes.chain(self.soft_evicted_of_quotas()).filter(|&pod| is_victim(pod)).collect();
-        in_progress::law(snapshot, leaving.into_iter().collect())
+        in_progress::law(snapshot, terminating.into_iter().collect())
     }
 
     fn filter_failure(&mut self, pod: PodId, node: NodeId) -> Option<FilterFailure> {

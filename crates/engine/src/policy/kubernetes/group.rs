@@ -109,7 +109,8 @@ impl<'s> Search<'_, 's, '_> {
         self.what_if.snapshot().unit(candidate.unit).priority
     }
 
-    /// The placement without the `removed` candidates, if enough members can be placed. Units that are `paid` for cost nothing.
+    /// The placement without the `removed` candidates, if enough members can be placed. Units in `paid` are victims in any case and cost
+    /// nothing.
     fn placement(&mut self, removed: &[Candidate], paid: &[UnitId]) -> Option<Placement> {
         let mark = self.what_if.mark();
         remove(self.what_if, removed);

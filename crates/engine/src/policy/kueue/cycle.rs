@@ -42,7 +42,7 @@ pub enum CycleResult {
 /// Why a workload is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkipReason {
-    /// The workload needs to borrow, and a head of its cohort that need not goes first, or waits for its quota.
+    /// The workload needs to borrow, and a head of its cohort that does not need to borrow goes first, or waits for its quota.
     BorrowingBlocked {
         /// The first workload of the cohort that does not borrow.
         by: WorkloadId,
@@ -90,9 +90,9 @@ pub fn run_cycle_with_progress(
     if policy.fair_sharing.is_none() {
         return heads.into_iter().map(|head| state.consider(head)).collect();
     }
-    let (contenders, others): (Vec<Head>, Vec<Head>) =
+    let (reserving, others): (Vec<Head>, Vec<Head>) =
         heads.into_iter().partition(|head| head.quota_use != QuotaUse::None);
-    let mut order = FairOrder::new(&mut state.quota, contenders);
+    let mut order = FairOrder::new(&mut state.quota, reserving);
     let mut considered = Vec::new();
     while let Some(head) = order.next(&state.quota) {
         let victims = head.decision.victims.iter().filter_map(|&victim| snapshot.workload(victim).queue);

@@ -103,9 +103,9 @@ impl Search<'_> {
         if !R::RECORDS {
             return;
         }
-        let mut open = vec![usage.tree.root(self.queue)];
-        while let Some(queue) = open.pop() {
-            open.extend(usage.children(queue));
+        let mut unvisited = vec![usage.tree.root(self.queue)];
+        while let Some(queue) = unvisited.pop() {
+            unvisited.extend(usage.children(queue));
             self.report_spared(usage, usage.workloads_of(queue), claim(queue), recorder);
         }
     }

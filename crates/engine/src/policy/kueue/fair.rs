@@ -348,5 +348,5 @@ pub(super) fn share(quota: &QuotaUsage<'_>, id: QueueId) -> Share {
         0 => (1, true),
         weight => (weight, false),
     };
-    Share { is_infinite, fraction: Fraction { numerator, denominator: denominator * weight } }
+    Share { is_infinite, fraction: Fraction { numerator, denominator: denominator.saturating_mul(weight) } }
 }

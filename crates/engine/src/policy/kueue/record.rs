@@ -64,6 +64,7 @@ impl Search<'_> {
             && admission.usage == other_admission.usage
             && admission.since == other_admission.since
             && admission.evicted == other_admission.evicted
+            // No law spares the candidate.
             && !first.protected
             && !first.set_aside
             && first.queue.is_some_and(|queue| self.priority_law(queue, first).is_none())
