@@ -53,6 +53,7 @@ pub struct Counts {
 }
 
 /// The history of a job.
+// Fields: one for each figure of a job.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JobRecord {

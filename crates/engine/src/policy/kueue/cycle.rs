@@ -90,9 +90,9 @@ pub fn run_cycle_with_progress(
     if policy.fair_sharing.is_none() {
         return heads.into_iter().map(|head| state.consider(head)).collect();
     }
-    let (contenders, others): (Vec<Head>, Vec<Head>) =
+    let (reserving, others): (Vec<Head>, Vec<Head>) =
         heads.into_iter().partition(|head| head.quota_use != QuotaUse::None);
-    let mut order = FairOrder::new(&mut state.quota, contenders);
+    let mut order = FairOrder::new(&mut state.quota, reserving);
     let mut considered = Vec::new();
     while let Some(head) = order.next(&state.quota) {
         let victims = head.decision.victims.iter().filter_map(|&victim| snapshot.workload(victim).queue);
