@@ -153,21 +153,34 @@ impl GroupCheck<'_> {
         findings
     }
 
-    /// docs/rules/kubernetes-groups.md#g9, docs/rules/kubernetes-groups.md#g24: the first member that does not fit where it is placed, each
-    /// checked with the earlier members already placed. A member that needs the company of a later one is checked again after that one.
+    /// docs/rules/kubernetes-groups.md#g9: the first member that does not fit where it is placed, each checked with the earlier members
+    /// already placed.
     fn does_not_fit(&self, occupancy: &Occupancy<'_>) -> Option<Finding> {
         let mut occupancy = occupancy.clone();
-        let mut left = self.claimed.placement.clone();
-        loop {
-            let fitting = left.iter().position(|&(pod, node)| fits(&occupancy, &self.preemptor, pod, node).is_ok());
-            let Some(fitting) = fitting.filter(|&at| at == 0 || !self.settings.greedy) else { break };
-            let (pod, node) = left.remove(fitting);
+        for (pod, node) in self.order() {
+            if let Err(failure) = fits(&occupancy, &self.preemptor, pod, node) {
+                let (pod, node) = (self.cluster.pod_name(pod), self.cluster.node_name(node));
+                return Some(Finding::DoesNotFit { pod, node, failure });
+            }
             occupancy.put(pod, node);
         }
-        let &(pod, node) = left.first()?;
-        let failure = fits(&occupancy, &self.preemptor, pod, node).err()?;
-        let (pod, node) = (self.cluster.pod_name(pod), self.cluster.node_name(node));
-        Some(Finding::DoesNotFit { pod, node, failure })
+        None
+    }
+
+    /// docs/rules/kubernetes-groups.md#g24: the claimed placement in the order in which it is checked: that of the names if all fit in it
+    /// without the victims; else a member that needs the company of a later one comes after that one.
+    fn order(&self) -> Vec<(usize, usize)> {
+        let mut occupancy = self.occupancy.without(&self.claimed.victims);
+        let (mut left, mut order) = (self.claimed.placement.clone(), Vec::new());
+        let fits = |occupancy: &Occupancy<'_>, (pod, node): (usize, usize)| {
+            fits(occupancy, &self.preemptor, pod, node).is_ok()
+        };
+        while let Some(fitting) = left.iter().position(|&seat| fits(&occupancy, seat)) {
+            let (pod, node) = left.remove(fitting);
+            occupancy.put(pod, node);
+            order.push((pod, node));
+        }
+        if self.settings.greedy || !left.is_empty() { self.claimed.placement.clone() } else { order }
     }
 
     /// The number of members to place at least.

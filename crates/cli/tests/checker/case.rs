@@ -10,8 +10,8 @@ use reprieve_api::read::documents;
 use reprieve_api::source::InputError;
 use reprieve_api::test_file::{OutcomeName, TestSpec, VictimRef};
 use reprieve_checker::{Claim, Finding, Settings, check};
-use reprieve_loader::build::{OnInvalid, load};
-use reprieve_loader::policy::{DEFAULT_NOW, Question};
+use reprieve_loader::build::{OnInvalid, load_for};
+use reprieve_loader::policy::{DEFAULT_NOW, Question, policy};
 use reprieve_loader::time::parse_time;
 use reprieve_report::answer::answer;
 
@@ -33,7 +33,7 @@ impl Case {
         }
         let mut spec = spec.expect("the case begins with its test");
         spec.profile.args.insert("priorityCut".to_owned(), priority_cut.into());
-        let mut loaded = load(&objects, OnInvalid::Reject)?;
+        let mut loaded = load_for(&objects, OnInvalid::Reject, &policy(&spec.profile)?)?;
         let answer = answer(&Question::new(&spec, &loaded)?, &mut loaded);
         let now = parse_time(spec.now.as_deref().unwrap_or(DEFAULT_NOW))?;
         Ok(Self { objects, spec, now, priority_cut, answer })
