@@ -55,6 +55,20 @@ macro_rules! kind_table {
                     "PodGroup" "scheduling.k8s.io" "v1beta1" "podgroups" Namespaced AllButKueue Optional;
                 DaemonSet(crate::owners::DaemonSet) daemon_sets:
                     "DaemonSet" "apps" "v1" "daemonsets" Namespaced YuniKorn Required;
+                StatefulSet(crate::owners::StatefulSet) stateful_sets:
+                    "StatefulSet" "apps" "v1" "statefulsets" Namespaced AllButKueue Optional;
+                OwnerJob(crate::owners::OwnerJob) owner_jobs:
+                    "Job" "batch" "v1" "jobs" Namespaced AllButKueue Optional;
+                JobSet(crate::owners::JobSet) job_sets:
+                    "JobSet" "jobset.x-k8s.io" "v1alpha2" "jobsets" Namespaced AllButKueue Optional;
+                LeaderWorkerSet(crate::owners::LeaderWorkerSet) leader_worker_sets:
+                    "LeaderWorkerSet" "leaderworkerset.x-k8s.io" "v1" "leaderworkersets" Namespaced AllButKueue Optional;
+                MpiJob(crate::owners::MpiJob) mpi_jobs:
+                    "MPIJob" "kubeflow.org" "v2beta1" "mpijobs" Namespaced AllButKueue Optional;
+                RayCluster(crate::owners::RayCluster) ray_clusters:
+                    "RayCluster" "ray.io" "v1" "rayclusters" Namespaced AllButKueue Optional;
+                TrainJob(crate::owners::TrainJob) train_jobs:
+                    "TrainJob" "trainer.kubeflow.org" "v1alpha1" "trainjobs" Namespaced AllButKueue Optional;
                 Pod(crate::Pod) pods:
                     "Pod" "" "v1" "pods" Namespaced All Required;
             }

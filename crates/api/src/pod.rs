@@ -40,6 +40,8 @@ pub struct Pod {
     pub node_name: Option<String>,
     /// The status.
     pub status: Option<PodStatus>,
+    /// The name of the gang that its owners form; no field of the API. The loader sets it on a pod that names no group.
+    pub owner_gang: Option<Arc<str>>,
 }
 
 /// The spec of a pod. Each field is the API field of that name.
@@ -190,7 +192,7 @@ impl Pod {
     /// created from a template.
     pub fn new(metadata: ObjectMeta, mut spec: PodSpec) -> Self {
         let node_name = std::mem::take(&mut spec.node_name).0;
-        Self { metadata, spec: Some(Arc::new(spec)), node_name, status: None }
+        Self { metadata, spec: Some(Arc::new(spec)), node_name, status: None, owner_gang: None }
     }
 
     /// Whether all containers have terminated, so that the pod no longer takes room.
@@ -220,7 +222,7 @@ impl Pod {
 
 impl Serialize for Pod {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { metadata, spec, node_name, status } = self;
+        let Self { metadata, spec, node_name, status, owner_gang: _ } = self;
         let bound = node_name.as_ref().map(|node| {
             let spec = spec.as_deref().cloned().unwrap_or_default();
             PodSpec { node_name: WireNodeName(Some(node.clone())), ..spec }

@@ -519,6 +519,13 @@ fn preemptor_type(group: &str, kind: &str, value: &Value) -> Option<&'static str
         | Kind::LocalQueue
         | Kind::WorkloadPriorityClass
         | Kind::DaemonSet
+        | Kind::StatefulSet
+        | Kind::OwnerJob
+        | Kind::JobSet
+        | Kind::LeaderWorkerSet
+        | Kind::MpiJob
+        | Kind::RayCluster
+        | Kind::TrainJob
         | Kind::Job => None,
     }
 }

@@ -12,6 +12,7 @@ use crate::amount::{self, Amounts};
 use crate::classes::Classes;
 use crate::finding::Finding;
 use crate::groups::{self, Group};
+use crate::owners;
 use crate::selector::Labels;
 use crate::term::{Term, required_terms};
 
@@ -72,6 +73,8 @@ pub struct PodFacts {
     pub differs_from_group: bool,
     /// The group that the pod names, defined or not.
     pub group: Option<NamespacedName>,
+    /// Whether owners form this group.
+    pub of_owner: bool,
     /// Pending with scheduling gates.
     pub gated: bool,
     /// A pending member of a group that another scheduler places.
@@ -106,7 +109,11 @@ impl<'o> Cluster<'o> {
         let classes = Classes::read(objects);
         let mut pods = Vec::new();
         for pod in &objects.pods {
-            pods.extend(read_pod(&pod.object, &nodes, &classes)?);
+            if let Some(facts) = read_pod(&pod.object, &nodes, &classes)? {
+                let group = owners::group_of(objects, settings, &pod.object);
+                let of_owner = group.as_ref().is_some_and(|(_, of_owner)| *of_owner);
+                pods.push(PodFacts { group: group.map(|(group, _)| group), of_owner, ..facts });
+            }
         }
         pods.sort_by(|a, b| a.name.cmp(&b.name));
         mark_members_of_other_schedulers(&mut pods, scheduler);
@@ -116,7 +123,11 @@ impl<'o> Cluster<'o> {
                 groups.insert(name.clone(), group);
             }
         }
-        for pod in &mut pods {
+        for name in pods.iter().filter(|pod| pod.of_owner).filter_map(|pod| pod.group.as_ref()) {
+            let members: Vec<&PodFacts> = pods.iter().filter(|pod| pod.group.as_ref() == Some(name)).collect();
+            groups.insert(name.clone(), groups::from_owner(&members));
+        }
+        for pod in pods.iter_mut().filter(|pod| !pod.of_owner) {
             if let Some(group) = pod.group.as_ref().and_then(|name| groups.get(name)) {
                 take_values_of_group(pod, group, settings);
             }
@@ -240,7 +251,8 @@ fn read_pod(pod: &Pod, nodes: &[NodeFacts], classes: &Classes) -> Result<Option<
         terminating: pod.metadata.deletion_timestamp.is_some(),
         preempted: pod.metadata.deletion_timestamp.is_some() && preempted.is_some(),
         resizing: node.is_some() && deferred.is_some(),
-        group: reprieve_api::group_of(pod),
+        group: None,
+        of_owner: false,
         class: spec.priority_class_name.clone(),
         differs_from_group: false,
         gated,

@@ -19,6 +19,7 @@ mod lawful;
 mod members;
 mod obstacle;
 mod occupancy;
+mod owners;
 mod pod;
 mod reprieve;
 mod selector;

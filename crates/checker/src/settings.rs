@@ -2,6 +2,8 @@
 
 use reprieve_api::Profile;
 
+use crate::owners::OWNERS;
+
 /// The settings of policy Kubernetes that the checker reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -16,7 +18,12 @@ pub struct Settings {
     pub waits_for_stale_nominations: bool,
     /// Whether a group is refused whose members differ from it (docs/rules/kubernetes-groups.md#g20).
     pub refuses_mismatch: bool,
+    /// The owners whose pods form gangs (docs/rules/kubernetes-groups.md#ga8).
+    pub gangs_from_owners: GangsFromOwners,
 }
+
+/// The argument `gangsFromOwners`: for each kind of [`crate::owners::OWNERS`] whether its pods form gangs.
+pub type GangsFromOwners = [bool; 6];
 
 impl Default for Settings {
     fn default() -> Self {
@@ -26,6 +33,7 @@ impl Default for Settings {
             greedy: false,
             waits_for_stale_nominations: false,
             refuses_mismatch: false,
+            gangs_from_owners: [true; 6],
         }
     }
 }
@@ -39,9 +47,13 @@ impl Settings {
         let excess = profile.args.get("maxPreemptionPriorityExcess").and_then(|value| value.as_u64());
         let excess = excess.and_then(|excess| u32::try_from(excess).ok());
         let default = Self::default();
+        let listed = profile.args.get("gangsFromOwners").and_then(|value| value.as_array());
+        let is_listed = |name: &str| listed.is_some_and(|list| list.iter().any(|item| item == name));
+        let owners = OWNERS.map(|(_, _, name, _)| if listed.is_some() { is_listed(name) } else { !is_compatible });
         Self {
             priority_cut: cut.unwrap_or(!is_compatible),
             max_preemption_priority_excess: excess.unwrap_or(default.max_preemption_priority_excess),
+            gangs_from_owners: owners,
             greedy: text("search").map_or(is_compatible, |search| search == "Greedy"),
             refuses_mismatch: text("priorityMismatch").map_or(is_compatible, |mismatch| mismatch == "Refuse"),
             waits_for_stale_nominations: text("staleNominations").map_or(is_compatible, |stale| stale == "Wait"),

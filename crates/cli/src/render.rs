@@ -345,6 +345,9 @@ fn unit_name(unit: &UnitReport) -> String {
     if let Some(workload) = &unit.workload {
         return workload.clone();
     }
+    if let Some(owner) = &unit.owner {
+        return format!("gang (from {owner}) ({})", count(unit.pods.len(), "pod", "pods"));
+    }
     match (&unit.group, unit.pods.as_slice()) {
         (Some(group), pods) => format!("{group} ({})", count(pods.len(), "pod", "pods")),
         (None, pods) => pods.join(", "),

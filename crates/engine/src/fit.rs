@@ -69,23 +69,29 @@ impl Preemptor {
     /// Reads the preemptor from the snapshot.
     pub fn new(snapshot: &Snapshot, preemptor: PreemptorId) -> Self {
         let mut resizes_on = None;
-        let (members, needed, priority) = match preemptor {
+        let (needed, priority, members) = match preemptor {
             PreemptorId::Workload(id) => {
                 let workload = snapshot.workload(id);
                 let members: Vec<PodId> = workload.pod_sets.iter().flat_map(|set| &set.pods).copied().collect();
                 let needed = members.len();
-                (members, needed, workload.priority)
+                (needed, workload.priority, members)
             }
             PreemptorId::Pod(id) => {
                 let pod = snapshot.pod(id);
                 resizes_on = pod.node.filter(|_| pod.resizing);
-                (vec![id], 1, pod.priority)
+                (1, pod.priority, vec![id])
             }
             PreemptorId::Group(id) => {
                 let group = snapshot.group(id);
-                let members = group.members.iter().copied().filter(|&pod| is_to_be_placed(snapshot, pod)).collect();
+                let members: Vec<PodId> =
+                    group.members.iter().copied().filter(|&pod| is_to_be_placed(snapshot, pod)).collect();
                 let running = group.members.iter().filter(|&&pod| snapshot.pod(pod).runs()).count();
-                (members, group.min_count.saturating_sub(running).max(1), group.priority)
+                if group.from_owner {
+                    let lowest = members.iter().map(|&pod: &PodId| snapshot.pod(pod).priority).min();
+                    (members.len().max(1), lowest.unwrap_or_default(), members)
+                } else {
+                    (group.min_count.saturating_sub(running).max(1), group.priority, members)
+                }
             }
         };
         let (open, search) = (BTreeMap::new(), Search::Greedy);

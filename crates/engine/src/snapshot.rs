@@ -4,6 +4,7 @@
 //! undoes every change. Between decisions the loader applies changes one at a time (`delta`).
 
 mod delta;
+mod group;
 mod mismatch;
 mod obstacle;
 mod terminating;
@@ -21,6 +22,7 @@ use crate::queues::QueueTree;
 use crate::shape::{Shape, Taint};
 use crate::workloads::{QuotaRules, Workload};
 
+pub use group::{DisruptionMode, Group};
 pub use mismatch::Mismatch;
 pub use obstacle::{Obstacle, QueueRefusal};
 pub use terminating::Terminating;
@@ -186,36 +188,6 @@ pub struct Job {
     pub members: Vec<PodId>,
 }
 
-/// A group of pods that are scheduled together.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Group {
-    /// The number of members that must run for the group to run.
-    pub min_count: usize,
-    /// The priority as a preemptor.
-    pub priority: Priority,
-    /// The priority as a victim; at least `priority`.
-    pub victim_priority: Priority,
-    /// Whether it may preempt.
-    pub preempts: bool,
-    /// Whether the group is preempted as a whole or pod by pod.
-    pub mode: DisruptionMode,
-    /// The topology of which all members must be in one domain.
-    pub topology: Option<TopologyId>,
-    /// A field of the group that the engine does not evaluate.
-    pub unsupported: Option<TextId>,
-    /// The bound and pending pods of the group.
-    pub members: Vec<PodId>,
-}
-
-/// How a group is preempted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DisruptionMode {
-    /// Pod by pod.
-    Single,
-    /// All pods or none.
-    All,
-}
-
 /// A node label that divides the cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
@@ -253,9 +225,10 @@ impl Unit {
     /// The unit of these bound pods.
     fn of(cluster: &Cluster, pods: Vec<PodId>) -> Self {
         let first = &cluster.pods[pods[0].index()];
-        let group = first.group.map(|group| &cluster.groups[group.index()]);
+        let group = first.group.map(|group| &cluster.groups[group.index()]).filter(|group| !group.from_owner);
+        let lowest = pods.iter().map(|pod| cluster.pods[pod.index()].priority).min();
         let mut unit = Self {
-            priority: group.map_or(first.priority, |group| group.victim_priority),
+            priority: group.map_or(lowest.unwrap_or_default(), |group| group.victim_priority),
             grouped: first.names_group,
             ..Self::vacant()
         };
@@ -435,6 +408,13 @@ impl Snapshot {
     /// A group.
     pub fn group(&self, id: GroupId) -> &Group {
         &self.cluster.groups[id.index()]
+    }
+
+    /// Whether a group may preempt: a gang that an owner forms if all pods that it wants to place may.
+    pub fn group_preempts(&self, id: GroupId) -> bool {
+        let group = self.group(id);
+        let allowed = |pod: &Pod| pod.node.is_some() || pod.preempts;
+        if group.from_owner { group.members.iter().all(|&pod| allowed(self.pod(pod))) } else { group.preempts }
     }
 
     /// A job.

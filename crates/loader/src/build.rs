@@ -12,6 +12,7 @@ use reprieve_engine::{ApplicationId, JobId, NodeId, PodId, Policy, WorkloadId};
 
 use crate::builder::NodeDraft;
 use crate::names::{Numbered, QueueNames};
+use crate::owner_gangs::assign_gangs;
 use crate::quarantine::{self, Quarantine, Quarantined, key_of};
 use crate::queue_settings::LoadScope;
 use crate::quota::{BrokenForKueue, kueue_tables};
@@ -90,9 +91,13 @@ pub(crate) fn build(
     quarantine: &mut Quarantine,
 ) -> (Loaded, SnapshotBuilder) {
     let joint = matches!(policy, Policy::Kueue(kueue) if kueue.placement == PlacementMode::Joint);
+    // 0. The gangs that owners form.
+    let (objects, as_stated) = assign_gangs(objects, policy);
+    let objects = objects.as_ref();
     // 1. Objects to which pods refer: classes, namespaces, groups, jobs and queues.
     let (mut builder, named_groups) = SnapshotBuilder::new(objects, policy, scope, quarantine);
     builder.add_unreadable(objects, quarantine);
+    builder.warnings.extend(as_stated.map(Warning::from));
     // 2. The nodes that can be read.
     let drafts = node_drafts(objects, &mut builder, quarantine);
     builder.block_nodes_of_unreadable(objects);

@@ -4,6 +4,7 @@
 //! rarely: they mark the tables stale, and the next `refresh` rebuilds them. After every change the tables are those of a cache that was
 //! filled with the same objects at once: an object that cannot be read is set aside ([`crate::quarantine`]), and no change can fail.
 
+mod owners;
 mod pods;
 mod tables;
 
@@ -22,12 +23,14 @@ use reprieve_engine::{BudgetId, Policy, QueueId, WorkloadId};
 use crate::build::{build, build_for};
 use crate::groups::{read_pod_group, refused_priority};
 use crate::names::{Numbered, QueueNames};
+use crate::owner_gangs::is_link;
 use crate::preemption_priority::InvalidPreemptionPriority;
 use crate::quarantine::{self, Problem, Quarantine, Quarantined};
 use crate::queue_settings::{LoadScope, QueueSettings};
 use crate::quota::{is_finished, pod_set_names, workload_order_key};
 use crate::unsupported::field_of_job;
 use crate::{Loaded, SnapshotBuilder, Warning};
+use owners::OwnerIndex;
 use reprieve_api::koordinator::KoordinatorPodGroup;
 use reprieve_api::kueue::KueueWorkload;
 use reprieve_api::object_set::Unreadable;
@@ -46,6 +49,7 @@ pub struct SnapshotCache {
     unreadable: BTreeMap<ObjectKey, Unreadable>,
     /// The pods that name a group or job.
     members: BTreeMap<ObjectKey, BTreeSet<NamespacedName>>,
+    owners: OwnerIndex,
     tables: Tables,
     stale: bool,
     policy: Policy,
@@ -65,6 +69,7 @@ impl Default for SnapshotCache {
             pods: BTreeMap::new(),
             unreadable: BTreeMap::new(),
             members: BTreeMap::new(),
+            owners: OwnerIndex::new(&policy),
             tables: Tables::new(build_for(&ObjectSet::default(), &policy, &LoadScope::default())),
             stale: false,
             policy,
@@ -80,6 +85,7 @@ impl SnapshotCache {
     /// Sets the scheduler and its policy. Under `placement: Joint` of policy Kueue, every change rebuilds the tables.
     pub fn for_scheduler(mut self, name: &str, policy: &Policy) -> Self {
         self.policy = *policy;
+        self.owners = OwnerIndex::new(policy);
         self.scope.scheduler_name = Some(name.to_owned());
         self.stale = true;
         self
@@ -104,7 +110,8 @@ impl SnapshotCache {
             return self.upsert_pod(pod);
         }
         let old = self.objects.insert(key.clone(), object.clone());
-        if self.stale {
+        self.update_owner(&key, Some(&object));
+        if self.stale || is_link(key.kind) {
             return;
         }
         if key.kind != Kind::KueueWorkload && self.is_quarantined(&key) {
@@ -149,6 +156,7 @@ impl SnapshotCache {
             return;
         }
         self.objects.remove(&key);
+        self.update_owner(&key, None);
         if key.kind == Kind::Pod {
             self.forget_pod(&key.name);
         }
@@ -183,6 +191,10 @@ impl SnapshotCache {
         match key.kind {
             Kind::Pod => self.remove_pod(&key.name),
             Kind::Job => _ = self.objects.remove(key),
+            kind if is_link(kind) => {
+                self.objects.remove(key);
+                self.update_owner(key, None);
+            }
             Kind::PodGroup if !self.members.contains_key(key) => {
                 self.objects.remove(key);
                 self.tables.builder.groups.remove(&key.name);
@@ -351,7 +363,9 @@ impl SnapshotCache {
             return;
         };
         let id = self.tables.loaded.snapshot.add_group(draft.group);
-        self.tables.builder.member_values.insert(id, draft.values);
+        if let Some(values) = draft.values {
+            self.tables.builder.member_values.insert(id, values);
+        }
         self.tables.builder.groups.insert(key.name.clone(), id);
         self.tables.loaded.names.groups.names.push(key.name.clone());
         self.tables.loaded.names.groups.ids.insert(key.name.clone(), id);
@@ -433,6 +447,11 @@ impl SnapshotCache {
         }
         self.tables.free_workloads.push(id);
     }
+}
+
+/// Whether objects of this kind matter only as owners of pods.
+pub fn is_owner(kind: Kind) -> bool {
+    kind != Kind::Pod && is_link(kind)
 }
 
 /// Whether no decision can tell two states of a workload apart.

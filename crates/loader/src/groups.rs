@@ -15,7 +15,8 @@ use crate::untrusted::Untrusted;
 use crate::{Classes, Interner, Warning, by_name};
 use reprieve_api::workload::{PreemptionMode, Workload, WorkloadGroup};
 use reprieve_api::{
-    InputError, Kind, NamespacedName, ObjectKey, ObjectRef, ObjectSet, Source, Sourced, group_of, workload_group,
+    InputError, Kind, NamespacedName, ObjectKey, ObjectRef, ObjectSet, Source, Sourced, group_of, owner_gang_of,
+    workload_group,
 };
 
 /// The annotation of a PodGroup that names its preemption priority class: `docs/rules/kubernetes-groups.md#g16`.
@@ -24,7 +25,8 @@ pub const PREEMPTION_PRIORITY_CLASS: &str = "reprieve.dev/preemption-priority-cl
 /// A group without its members, and the topology key in whose domains it is placed.
 pub(crate) struct GroupDraft {
     pub(crate) group: Group,
-    pub(crate) values: GroupValues,
+    /// `None` for the gang that an owner forms.
+    pub(crate) values: Option<GroupValues>,
     pub(crate) topology_key: Option<String>,
 }
 
@@ -62,6 +64,9 @@ pub(crate) fn groups(
         let read = GroupReader { classes, texts, warnings, kind: Kind::PodGroup, name, source };
         let read = read.pod_group(group);
         groups.insert(name.clone(), read, ObjectKey::new(Kind::PodGroup, name.clone()), quarantine);
+    }
+    for gang in objects.pods.iter().filter_map(|pod| owner_gang_of(&pod.object)) {
+        groups.good.insert(gang, GroupDraft { group: Group::of_owner(), values: None, topology_key: None });
     }
     quarantine.reading = None;
     groups
@@ -148,7 +153,7 @@ impl GroupReader<'_> {
             evicts_whole: spec.disruption_mode.as_ref().is_some_and(|mode| mode.all.is_some()),
         })?;
         let topology_key = constraints.and_then(|topology| topology.first()).map(|topology| topology.key.clone());
-        Ok(GroupDraft { group: Group { unsupported, ..group }, values, topology_key })
+        Ok(GroupDraft { group: Group { unsupported, ..group }, values: Some(values), topology_key })
     }
 
     fn workload_group(mut self, workload: &Workload, part: &WorkloadGroup) -> Result<GroupDraft, InputError> {
@@ -160,7 +165,7 @@ impl GroupReader<'_> {
             min_count: part.policy.gang.as_ref().map_or(1, |gang| gang.min_count),
             evicts_whole: evicts_whole(part),
         })?;
-        Ok(GroupDraft { group, values, topology_key: None })
+        Ok(GroupDraft { group, values: Some(values), topology_key: None })
     }
 
     fn group(&mut self, fields: GroupFields<'_>) -> Result<(Group, GroupValues), InputError> {
@@ -189,6 +194,7 @@ impl GroupReader<'_> {
             mode: if fields.evicts_whole { DisruptionMode::All } else { DisruptionMode::Single },
             topology: None,
             unsupported: None,
+            from_owner: false,
             members: Vec::new(),
         };
         Ok((group, values))

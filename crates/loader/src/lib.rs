@@ -30,6 +30,7 @@ mod namespace_selector;
 mod obstacles;
 mod on_invalid;
 mod order;
+mod owner_gangs;
 mod owners;
 pub mod policy;
 mod preemption_options;

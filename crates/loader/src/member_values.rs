@@ -28,12 +28,12 @@ pub struct MemberValues {
 
 impl MemberValues {
     /// Priority and preemption policy of groups count under policy Kubernetes, unless a mismatch is refused.
-    pub(crate) fn new(policy: &Policy, groups: impl Iterator<Item = GroupValues>) -> Self {
+    pub(crate) fn new(policy: &Policy, groups: impl Iterator<Item = Option<GroupValues>>) -> Self {
         let replaces_priority = match policy {
             Policy::Kubernetes(kubernetes) => kubernetes.priority_mismatch == PriorityMismatch::Report,
             Policy::YuniKorn(_) | Policy::Kueue(_) | Policy::Koordinator(_) => false,
         };
-        let groups = groups.enumerate().map(|(index, values)| (GroupId::new(index), values)).collect();
+        let groups = groups.enumerate().filter_map(|(index, values)| Some((GroupId::new(index), values?))).collect();
         Self { groups, replaces_priority }
     }
 

@@ -3,7 +3,7 @@
 use reprieve_api::{InputError, Profile};
 use reprieve_engine::policy::yunikorn::YuniKorn;
 
-use crate::arguments::{boolean, one_of};
+use crate::arguments::{boolean, one_of, owner_kinds};
 use crate::queue_settings::{ARGUMENTS, QueueSettings};
 
 /// Reads the settings of policy YuniKorn. Each argument has priority over `compatibility`.
@@ -17,10 +17,11 @@ pub(crate) fn read(profile: &Profile) -> Result<YuniKorn, InputError> {
         let field = format!("args.{argument}");
         match argument.as_str() {
             "compatibility" => {}
+            "gangsFromOwners" => policy.gangs_from_owners = owner_kinds(value, &field)?,
             "podOptOut" => policy.pod_opt_out = boolean(value, field)?,
             "wholeGangs" => policy.whole_gangs = boolean(value, field)?,
             _ => {
-                let problem = "policy YuniKorn has only the arguments compatibility, podOptOut, wholeGangs, queues and queueAccess; set other \
+                let problem = "policy YuniKorn has only the arguments compatibility, gangsFromOwners, podOptOut, wholeGangs, queues and queueAccess; set other \
                                options in the ConfigMap with the queues";
                 return Err(InputError::new(problem).field(field));
             }

@@ -195,6 +195,9 @@ pub struct UnitReport {
     pub workload: Option<String>,
     /// The group, if it is only evicted as a whole.
     pub group: Option<String>,
+    /// The owner of the pods, if it and no PodGroup forms the group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
     /// The queue whose quota the unit uses.
     pub queue: Option<String>,
     /// The priority of the unit as a candidate.

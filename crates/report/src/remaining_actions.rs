@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use reprieve_api::NamespacedName;
 use reprieve_engine::between_decisions::placement_still_fits;
 use reprieve_engine::fit::{Placement, Preemptor};
-use reprieve_engine::snapshot::{DisruptionMode, Snapshot};
+use reprieve_engine::snapshot::{DisruptionMode, Pod, Snapshot};
 use reprieve_engine::{NodeId, PodId, Policy};
 use reprieve_loader::Loaded;
 
@@ -119,7 +119,10 @@ impl<S: PodStates> Remaining<'_, S> {
     /// Evicts the victims in a broken group: a group that is evicted as a whole, and part of which is evicted already.
     pub fn of_broken_groups(&self) -> Vec<PlannedAction> {
         let marked = self.states.marked(self.unit).into_iter();
-        self.evict_broken(marked.filter(|victim| self.is_of_broken_group(victim)).collect())
+        let is_broken = |victim: &NamespacedName| {
+            self.is_of_broken_group(victim) || is_of_broken_job(self.loaded, self.policy, victim)
+        };
+        self.evict_broken(marked.filter(is_broken).collect())
     }
 
     /// The earlier victims that the unit may wait for, if one of them, or a pod on a nominated node, is evicted and the unit has enough
@@ -155,8 +158,9 @@ impl<S: PodStates> Remaining<'_, S> {
     }
 
     fn unmark(&self, marked: Vec<NamespacedName>) -> Vec<PlannedAction> {
-        let (broken, spared): (Vec<NamespacedName>, Vec<NamespacedName>) =
-            marked.into_iter().partition(|victim| self.is_of_broken_group(victim));
+        let (broken, spared): (Vec<NamespacedName>, Vec<NamespacedName>) = marked
+            .into_iter()
+            .partition(|victim| self.is_of_broken_group(victim) || is_of_broken_job(self.loaded, self.policy, victim));
         let spared = spared.into_iter().filter(|pod| !self.states.is_evicted(pod));
         let unmark = spared.map(|pod| PlannedAction::Unmark { pod });
         self.evict_broken(broken).into_iter().chain(unmark).collect()
@@ -191,4 +195,20 @@ impl<S: PodStates> Remaining<'_, S> {
             Policy::Kubernetes(_) | Policy::Kueue(_) | Policy::Koordinator(_) => false,
         }
     }
+}
+
+/// docs/rules/koordinator.md#qa1: whether the pod runs, and its Koordinator job fell below its minimum because part of it was evicted.
+fn is_of_broken_job(loaded: &Loaded, policy: &Policy, pod: &NamespacedName) -> bool {
+    let Loaded { snapshot, names, .. } = loaded;
+    let pod = names.pod_id(pod).map(|pod| snapshot.pod(pod)).filter(|pod| pod.node.is_some());
+    let job =
+        pod.and_then(|pod| pod.job).filter(|_| matches!(policy, Policy::Koordinator(policy) if policy.whole_gangs));
+    job.map(|job| snapshot.job(job)).is_some_and(|job| {
+        let members = || job.members.iter().map(|pod| snapshot.pod(*pod)).filter(|pod| pod.node.is_some());
+        let leaves = |pod: &Pod| pod.soft_evicted || pod.terminating.is_some();
+        let by_preemption =
+            |pod: &Pod| pod.soft_evicted || pod.terminating.is_some_and(|leaving| leaving.by_preemption);
+        let running = members().filter(|pod| !leaves(pod)).count();
+        job.min_member > 1 && members().any(by_preemption) && running < job.min_member
+    })
 }

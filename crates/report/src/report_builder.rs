@@ -8,7 +8,7 @@ use reprieve_engine::filters::FilterFailure;
 use reprieve_engine::fit::{Preemptor, PreemptorId, Shortage};
 use reprieve_engine::laws::Law;
 use reprieve_engine::snapshot::DisruptionMode;
-use reprieve_engine::{NodeId, PodId, QueueId, TextId, UnitId};
+use reprieve_engine::{GroupId, NodeId, PodId, QueueId, TextId, UnitId};
 
 use crate::reasons::{self, ReasonText, reason_text};
 use reprieve_api::quantity::format;
@@ -32,7 +32,10 @@ impl ReportBuilder<'_> {
     pub(crate) fn preemptor(&self, preemptor: &Preemptor) -> PreemptorReport {
         let (kind, name) = match preemptor.id {
             PreemptorId::Pod(pod) => (PreemptorKind::Pod, self.pod(pod)),
-            PreemptorId::Group(id) => (PreemptorKind::PodGroup, self.loaded.names.group(id).to_string()),
+            PreemptorId::Group(id) => match self.owner_of(id) {
+                Some(owner) => (PreemptorKind::PodGroup, format!("gang (from {owner})")),
+                None => (PreemptorKind::PodGroup, self.loaded.names.group(id).to_string()),
+            },
             PreemptorId::Workload(id) => (PreemptorKind::Workload, self.loaded.names.workload(id).to_string()),
         };
         let pods = preemptor.members.iter().map(|&pod| self.pod(pod)).collect();
@@ -74,10 +77,21 @@ impl ReportBuilder<'_> {
             nodes: nodes.into_iter().map(|node| self.loaded.names.node(node).to_owned()).collect(),
             workload: unit.workload.map(|workload| self.loaded.names.workload(workload).to_string()),
             group: whole.map(|group| self.loaded.names.group(group).to_string()),
+            owner: whole.and_then(|group| self.owner_of(group)),
             queue: self.queue_of(id).map(|queue| self.loaded.names.queue(queue).to_owned()),
             priority: unit.priority.0,
             started: time(unit.start),
         }
+    }
+
+    /// The owner that forms a group (docs/rules/kubernetes-groups.md#ga8): `JobSet default/train`.
+    fn owner_of(&self, group: GroupId) -> Option<String> {
+        let name = self.loaded.names.group(group);
+        let mut words = name.name.splitn(3, '/');
+        let (kind, owner) = (words.next()?, words.next()?);
+        let replica = words.next().map(|index| format!(" replica {index}")).unwrap_or_default();
+        let is_owner = self.loaded.snapshot.group(group).from_owner;
+        is_owner.then(|| format!("{kind} {}/{owner}{replica}", name.namespace))
     }
 
     pub(crate) fn queue_of(&self, id: UnitId) -> Option<QueueId> {

@@ -190,8 +190,12 @@ impl ClusterView {
                 complete.then(|| (PreemptorId::Group(id), members.collect()))
             }
             UnitRef::Job(_) => {
-                self.live.get(&unit.key())?;
-                let members = self.members(unit).into_iter().filter_map(|name| names.pod_id(&name));
+                let members = self.members(unit);
+                let is_from_owner = |name: &NamespacedName| self.pod(name).is_some_and(|pod| pod.owner_gang.is_some());
+                if self.live.get(&unit.key()).is_none() && !members.first().is_some_and(is_from_owner) {
+                    return None;
+                }
+                let members = members.into_iter().filter_map(|name| names.pod_id(&name));
                 let is_pending = |pod: &PodId| {
                     let pod = snapshot.pod(*pod);
                     pod.node.is_none() && pod.takes_part()
@@ -296,7 +300,8 @@ impl ClusterView {
     /// Updates the snapshot after a possible change of a pod; `None` if the change does not matter to any unit.
     pub fn update_pod(&mut self, name: &NamespacedName, bugs: Bugs) -> Option<PodUpdate> {
         let before = self.live.pod(name).cloned();
-        let mut after = self.pods.get(name).map(|pod| self.assumed.apply(name, pod)).filter(|pod| !is_finished(pod));
+        let assumed = self.pods.get(name).map(|pod| self.assumed.apply(name, pod)).filter(|pod| !is_finished(pod));
+        let mut after = assumed.map(|pod| self.live.with_gang(pod));
         if let Some(pod) = after.as_mut().filter(|pod| pod.metadata.deletion_timestamp.is_some())
             && bugs.has(Bug::SecondRound)
         {

@@ -29,11 +29,13 @@ pub struct Options {
     pub members: bool,
     /// Members under scheduling gates, and members of another scheduler.
     pub obstacles: bool,
+    /// Running gangs that are evicted whole; without it the argument `wholeGangs` is false, as in Koordinator.
+    pub gangs: bool,
 }
 
 impl Options {
     /// All features.
-    pub const EVERYTHING: Self = Self { arguments: true, quotas: true, members: true, obstacles: true };
+    pub const EVERYTHING: Self = Self { arguments: true, quotas: true, members: true, obstacles: true, gangs: true };
 }
 
 /// The cluster of this seed, as a PreemptionTest file without an expectation.
@@ -45,7 +47,7 @@ pub fn cluster(seed: u64, options: &Options) -> String {
     let total = [0, 1].map(|index| nodes.iter().map(|node| node.offers[index]).sum());
     let quotas = if options.quotas { quotas(rng, total, has_memory) } else { Vec::new() };
     let mut pods = Pods::new(&quotas, &nodes, has_memory);
-    pods.run_all(rng);
+    pods.run_all(rng, options.gangs);
     pods.add_preemptor(rng, options.members, options.obstacles);
     pods.add_other_pending(rng);
     let mut documents = vec![test(rng, seed, options)];
@@ -65,6 +67,9 @@ fn test(rng: &mut Rng, seed: u64, options: &Options) -> String {
         if options.arguments && rng.chance(percent) {
             args.push(format!("{argument}: true"));
         }
+    }
+    if !options.gangs {
+        args.push("wholeGangs: false".to_owned());
     }
     format!(
         "apiVersion: reprieve.dev/v1alpha1\nkind: PreemptionTest\nmetadata: {{name: random-jobs-{seed}}}\nspec:\n  now: \

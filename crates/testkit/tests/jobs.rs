@@ -40,6 +40,7 @@ fn properties_hold() {
         decided.keeps_every_limit();
         decided.overfills_no_node();
         decided.needs_every_victim();
+        decided.keeps_gangs_whole();
         decided.does_not_preempt_again_while_victims_terminate();
         decided.fits_after_the_victims_have_ended();
         *outcomes.entry(decided.answer.outcome).or_default() += 1;
@@ -256,9 +257,34 @@ impl Decided {
         for victim in &victims {
             let mut others = victims.clone();
             others.remove(victim);
-            let needed =
-                self.first_overfull_node(&others).is_some() || self.first_limit_exceeded_by(victim, &others).is_some();
+            let needed = self.first_overfull_node(&others).is_some()
+                || self.first_limit_exceeded_by(victim, &others).is_some()
+                || self.falls_below_its_minimum(victim, &others);
             assert!(needed, "seed {}: {victim} is not needed in {:?}", self.seed, self.answer);
+        }
+    }
+
+    /// Whether the running job of a pod has fewer pods than it needs, but some, without the evicted ones.
+    fn falls_below_its_minimum(&self, pod: &str, evicted: &BTreeSet<&str>) -> bool {
+        let snapshot = &self.loaded.snapshot;
+        let Some(job) = snapshot.pod(self.pod_id(pod)).job.map(|job| snapshot.job(job)) else { return false };
+        let ends = |id: &PodId| {
+            let terminating = snapshot.pod(*id).terminating;
+            terminating.is_some_and(|terminating| !terminating.by_preemption)
+        };
+        let running = job.members.iter().filter(|&&id| snapshot.bound_node(id).is_some() && !ends(&id));
+        let name = |id: PodId| self.loaded.names.pod(id).to_string();
+        let running: Vec<String> = running.map(|&id| name(id)).collect();
+        let remaining = running.iter().filter(|name| !evicted.contains(name.as_str())).count();
+        running.len() >= job.min_member && (1..job.min_member).contains(&remaining)
+    }
+
+    /// No running job loses some of its pods and keeps fewer than it needs.
+    fn keeps_gangs_whole(&self) {
+        let victims = self.victims();
+        for victim in &victims {
+            let broken = self.falls_below_its_minimum(victim, &victims);
+            assert!(!broken, "seed {}: the job of {victim} is taken apart: {:?}", self.seed, self.answer);
         }
     }
 

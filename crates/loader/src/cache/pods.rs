@@ -11,7 +11,7 @@ use crate::koordinator::preemptible;
 use crate::shape::same_shape;
 use crate::unsupported::ignored_tolerations;
 use crate::{Loaded, Warning};
-use reprieve_api::{Kind, NamespacedName, ObjectKey, Pod as ApiPod, group_of, job_of};
+use reprieve_api::{Kind, NamespacedName, ObjectKey, Pod as ApiPod, group_of, job_of, owner_gang_of};
 
 impl SnapshotCache {
     pub(super) fn upsert_pod(&mut self, object: Arc<ApiPod>) {
@@ -20,6 +20,7 @@ impl SnapshotCache {
             self.remove_pod(&name);
             return;
         }
+        let object = self.with_gang(object);
         self.stale |= self.tables.builder.is_over_sum || self.others_depend_on_change(&name, Some(&object));
         if self.pods.get(&name).is_none_or(|old| !memberships(old).eq(memberships(&object))) {
             self.remove_membership(&name);
@@ -28,6 +29,7 @@ impl SnapshotCache {
             }
         }
         let old = self.pods.insert(name.clone(), Arc::clone(&object));
+        self.update_pod_owner(&name, old.as_deref(), Some(&object));
         self.stale |= self.names_new_replica(&object);
         if self.stale {
             return;
@@ -93,6 +95,9 @@ impl SnapshotCache {
         let rank = self.tables.rank(name);
         if let Some(job) = job_of(object).filter(|job| !self.tables.builder.jobs.contains_key(job)) {
             self.insert_job(&job, 0);
+        }
+        if let Some(gang) = owner_gang_of(object).filter(|gang| !self.tables.builder.groups.contains_key(gang)) {
+            self.add_owner_gang(gang);
         }
         let ReadPod { pod, problem, blocks_node } = self.tables.builder.pod(name, object, shape);
         self.tables.append_new_texts();
@@ -174,7 +179,9 @@ impl SnapshotCache {
     /// Removes a pod, but not from the tables.
     pub(super) fn forget_pod(&mut self, name: &NamespacedName) {
         self.remove_membership(name);
-        self.pods.remove(name);
+        if let Some(old) = self.pods.remove(name) {
+            self.update_pod_owner(name, Some(&old), None);
+        }
     }
 
     fn remove_membership(&mut self, name: &NamespacedName) {

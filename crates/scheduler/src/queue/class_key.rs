@@ -171,7 +171,11 @@ fn preemptor_and_grouping(
         PreemptorId::Group(id) => {
             let group = snapshot.group(id);
             let is_plain = group.topology.is_none();
-            Some((Preemptor::new(snapshot, preemptor), group.preempts, is_plain.then_some(Grouping::Group)?))
+            Some((
+                Preemptor::new(snapshot, preemptor),
+                snapshot.group_preempts(id),
+                is_plain.then_some(Grouping::Group)?,
+            ))
         }
         PreemptorId::Pod(id) => {
             let (preemptor, pod) = (Preemptor::new(snapshot, preemptor), snapshot.pod(id));

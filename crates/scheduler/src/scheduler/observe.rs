@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use reprieve_api::object_set::Unreadable;
-use reprieve_api::{InputError, Kind, NamespacedName, Object, ObjectKey, ObjectRef, ProblemCode};
+use reprieve_api::{InputError, Kind, NamespacedName, Object, ObjectKey, ObjectRef, Pod, ProblemCode};
 use reprieve_engine::Timestamp;
 use reprieve_loader::Loaded;
+use reprieve_loader::cache::is_owner;
 use reprieve_report::unit_ref::UnitRef;
 
 use super::Scheduler;
@@ -126,6 +127,10 @@ impl Scheduler {
                     self.cluster_changed();
                 }
             }
+            owner if is_owner(key.kind) => {
+                self.view.put(owner);
+                self.regroup();
+            }
             other => {
                 self.view.put(other);
                 self.update_group_status(key.kind);
@@ -139,6 +144,7 @@ impl Scheduler {
         if self.view.versions.accept_unreadable(&object.object, version) {
             self.forget(&object.object);
             self.view.live.upsert_unreadable(object);
+            self.regroup();
         }
     }
 
@@ -160,6 +166,10 @@ impl Scheduler {
                 self.view.live.remove_unreadable(key);
             }
             Kind::KueueWorkload | Kind::Job => self.update_workload_or_job(key),
+            kind if is_owner(kind) => {
+                self.view.live.remove(key);
+                self.regroup();
+            }
             _ => {
                 self.view.live.remove(key);
                 self.update_group_status(key.kind);
@@ -190,14 +200,7 @@ impl Scheduler {
         if self.view.is_kueue() {
             self.admission.pod_changed(name, before, after, &mut self.queue);
         }
-        for (unit, is_pending) in self.queue.pod_changed(before, after, &self.view) {
-            if let UnitRef::Group(name) = &unit {
-                self.status.group_changed(name.clone());
-            }
-            if !is_pending {
-                self.preemptions.release(unit);
-            }
-        }
+        self.update_units(before, after);
         // A pod of another scheduler counts towards its group once it is bound.
         for pod in [before, after].into_iter().flatten().filter(|pod| !self.view.is_ours(pod)) {
             self.queue.wake(&UnitRef::of(pod, self.view.policy()));
@@ -209,11 +212,38 @@ impl Scheduler {
             }
         }
         self.preemptions.release_without_preemptor(after, &self.queue);
+        self.regroup();
         if let Some(room) = update.room {
             for unit in [before, after].into_iter().filter_map(preemptor_of) {
                 self.queue.wake(&unit);
             }
             self.queue.room_changed(room, &self.view);
+        }
+    }
+
+    /// Updates the units of a pod that changed, or that belongs to another gang.
+    fn update_units(&mut self, before: Option<&Pod>, after: Option<&Pod>) {
+        for (unit, is_pending) in self.queue.pod_changed(before, after, &self.view) {
+            if let UnitRef::Group(name) = &unit {
+                self.status.group_changed(name.clone());
+            }
+            if !is_pending {
+                self.preemptions.release(unit);
+            }
+        }
+    }
+
+    /// Updates the units of the pods whose gang changed because an owner changed. Other units may be taken with them or without, so all are
+    /// tried again.
+    fn regroup(&mut self) {
+        let regrouped = self.view.live.take_regrouped();
+        let is_changed = !regrouped.is_empty();
+        for (before, name) in regrouped {
+            let after = self.view.live.pod(&name).map(Arc::clone);
+            self.update_units(Some(&before), after.as_deref());
+        }
+        if is_changed {
+            self.cluster_changed();
         }
     }
 

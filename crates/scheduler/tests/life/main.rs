@@ -6,11 +6,13 @@ mod forged;
 mod gangs;
 mod harness;
 mod obstacles;
+mod owners;
 mod planned;
 mod problems;
 mod quotas;
 mod status;
 mod tenant_names;
+mod whole_gangs;
 mod yunikorn;
 
 use reprieve_api::kinds::Object;

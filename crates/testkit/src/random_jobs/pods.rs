@@ -58,13 +58,13 @@ impl<'a> Pods<'a> {
         }
     }
 
-    /// Adds pods to every node until little is free.
-    pub fn run_all(&mut self, rng: &mut Rng) {
+    /// Adds pods to every node until little is free; if `gangs`, the second and the third job need as many pods.
+    pub fn run_all(&mut self, rng: &mut Rng, gangs: bool) {
         self.preemptor_quota = self.quota(rng, 92);
         let mut kinds = Vec::new();
         for index in 1..=rng.within(1, 3) {
             let kind = Kind { job: Some(format!("job-{index}")), ..self.kind(rng) };
-            self.documents.push(group(&format!("job-{index}"), 1));
+            self.documents.push(group(&format!("job-{index}"), if gangs { index } else { 1 }));
             kinds.push(kind);
         }
         let mut places: Vec<usize> = (0..self.nodes.len()).flat_map(|node| std::iter::repeat_n(node, 9)).collect();
