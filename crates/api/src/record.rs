@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::answer::Answer;
+use crate::object_set::Unreadable;
 use crate::test_file::{Expectation, PreemptionTest, TestMetadata, TestSpec};
 use crate::{InputError, NamespacedName, Object, ObjectSet};
 
@@ -51,7 +53,30 @@ pub fn record(
         text.push_str("---\n");
         text.push_str(&without_managed_fields(&object)?);
     }
+    for unreadable in &objects.unreadable {
+        if let Some(object) = stand_in(unreadable)? {
+            text.push_str("---\n");
+            text.push_str(&yaml(&object)?);
+        }
+    }
     Ok(text)
+}
+
+/// An object that cannot be read either and uses the same node or quota; `None` if the object uses neither.
+fn stand_in(unreadable: &Unreadable) -> Result<Option<Value>, InputError> {
+    const UNREADABLE: &str = "cannot be read";
+    let NamespacedName { namespace, name } = &unreadable.object.name;
+    if let Some(node) = &unreadable.node {
+        let metadata = json!({"namespace": namespace, "name": name});
+        let spec = json!({"nodeName": node, "containers": UNREADABLE});
+        return Ok(Some(json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})));
+    }
+    let Some(held) = &unreadable.held else { return Ok(None) };
+    let mut value = serde_json::to_value(Object::KueueWorkload(held.clone())).map_err(unwritable)?;
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("spec".to_owned(), json!(UNREADABLE));
+    }
+    Ok(Some(value))
 }
 
 /// Removes the managed fields, which no decision reads and which are most of the text.

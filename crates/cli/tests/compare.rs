@@ -241,7 +241,7 @@ fn what_is_lost_is_added_up_over_the_pods_that_go() {
         assert_eq!(results[0].difference, Vec::<String>::new(), "it is the first");
         let refused = &results[2];
         assert_eq!((refused.policy, refused.eviction_cost.pods), ("YuniKorn", 0));
-        assert!(refused.difference[0].starts_with("NotUnderGuarantee: "), "{refused:?}");
+        assert_eq!(refused.difference[0], "NotOverGuarantee spares default/b-1");
     }
 }
 
@@ -484,8 +484,10 @@ fn comparison_and_plan_decide_the_same_under_each_policy() {
     for file in reprieve::input::files(&folder).expect("there are cases") {
         let input = reprieve::input::read(std::slice::from_ref(&file)).expect("cases can be read");
         let spec = input.test.expect("it is a case").object.spec.clone();
-        let results = compare_policies(&input.objects, &spec, &GpuResources::default())
-            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let results = match compare_policies(&input.objects, &spec, &GpuResources::default()) {
+            Err(error) if error.to_string().contains("too many to compare policies") => continue,
+            results => results.unwrap_or_else(|error| panic!("{}: {error}", file.display())),
+        };
         let policy = policy(&spec.profile).expect("cases have a policy");
         let scope = LoadScope::of_profile(&spec.profile).expect("the profile is valid");
         let loaded = load_as(&input.objects, OnInvalid::Quarantine, &policy, &scope);

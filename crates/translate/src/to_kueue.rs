@@ -215,7 +215,8 @@ impl NeutralQueues {
     }
 
     fn requests_of(&self, pod: &Pod) -> (String, Amounts) {
-        let mut amounts = requests(pod).expect("the loader has read the requests of the same pod");
+        // A pod with unreadable requests is set aside, and uses no quota that could be translated.
+        let mut amounts = requests(pod).unwrap_or_default();
         let resources = self.resources();
         amounts.retain(|resource, _| resources.contains(resource.as_str()));
         (NamespacedName::from_meta(&pod.metadata).name, amounts)
