@@ -53,6 +53,7 @@ pub struct Counts {
 }
 
 /// The history of a job.
+// Fields: those of the digest and of the tables.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JobRecord {

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use reprieve_report::gpu_hours::GpuResources;
 
 /// The arguments of `reprieve simulate`.
+// Fields: one for each option.
 #[derive(Debug, Args)]
 pub struct SimulateArgs {
     /// A Scenario file; it may also contain objects that exist at the start
