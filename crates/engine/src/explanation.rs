@@ -248,6 +248,11 @@ pub(crate) trait Recorder: Clone {
     /// The reasons why the victims of the chosen plan could not be reprieved.
     fn victims(&mut self, _reasons: Vec<VictimReason>) {}
 
+    /// The law, if the last report about the unit is one.
+    fn law_of(&self, _unit: UnitId) -> Option<&Law> {
+        None
+    }
+
     /// The candidates reported so far.
     fn candidates(&self) -> Vec<UnitId> {
         Vec::new()
@@ -317,8 +322,7 @@ impl ExplanationRecorder {
                 Some(UnitReport::Law(law)) => Spared::Law(law),
                 Some(UnitReport::EqualCost(victim)) => Spared::EqualCost(victim),
                 Some(UnitReport::Candidate) => match outcome {
-                    Outcome::Preempt(_) | Outcome::Schedule(_) => Spared::Reprieved,
-                    Outcome::Wait(law) => Spared::Law(law.clone()),
+                    Outcome::Preempt(_) | Outcome::Schedule(_) | Outcome::Wait(_) => Spared::Reprieved,
                     Outcome::Unschedulable(_) => Spared::NotEnough,
                 },
             };
@@ -354,6 +358,13 @@ impl Recorder for ExplanationRecorder {
 
     fn victims(&mut self, reasons: Vec<VictimReason>) {
         self.explanation.victims = reasons;
+    }
+
+    fn law_of(&self, unit: UnitId) -> Option<&Law> {
+        match &self.units[unit.index()] {
+            Some(UnitReport::Law(law)) => Some(law),
+            Some(UnitReport::Candidate | UnitReport::EqualCost(_)) | None => None,
+        }
     }
 
     fn candidates(&self) -> Vec<UnitId> {

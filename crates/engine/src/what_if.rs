@@ -73,6 +73,15 @@ impl<'s> WhatIf<'s> {
         self.log.push(Undo::Held(held));
     }
 
+    /// The bound pods that are removed, some of them possibly twice.
+    pub(crate) fn removed(&self) -> impl Iterator<Item = PodId> {
+        let moved = self.log.iter().filter_map(|undo| match undo {
+            Undo::Moved { pod, from } => from.map(|_| *pod),
+            Undo::Charged { .. } | Undo::Held(_) => None,
+        });
+        moved.filter(|&pod| self.snapshot.pod(pod).node.is_none())
+    }
+
     /// The current length of the log.
     pub fn mark(&self) -> Mark {
         Mark(self.log.len())

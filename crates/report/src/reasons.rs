@@ -78,9 +78,11 @@ pub fn law(law: &Law, names: &Names) -> ReasonText {
         // YuniKorn.
         Law::NotUnderGuarantee { queue, short } => yunikorn::not_under_guarantee(*queue, short, names),
         Law::ExceedsGuaranteeHeadroom { queue, short } => yunikorn::exceeds_headroom(*queue, short, names),
-        Law::NotOverGuarantee { queue, left } => yunikorn::not_over_guarantee(*queue, *left, names),
-        Law::WouldBreakGuarantee { queue, resource, guarantee, after } => {
-            yunikorn::would_break_guarantee(*queue, *resource, [*guarantee, *after], names)
+        Law::NotOverGuarantee { queue, left, has_lost } => {
+            yunikorn::not_over_guarantee(*queue, *left, *has_lost, names)
+        }
+        Law::WouldBreakGuarantee { queue, resource, guarantee, after, has_lost } => {
+            yunikorn::would_break_guarantee(*queue, *resource, [*guarantee, *after], *has_lost, names)
         }
         Law::HigherPriority { candidate, limit } => yunikorn::higher_priority(*candidate, *limit),
         Law::Fence { root } => yunikorn::fence(*root, names),
@@ -141,6 +143,11 @@ pub fn law_without(law: &Law, names: &Names, is_hidden: impl Fn(PodId) -> bool) 
         }
         law => self::law(law, names),
     }
+}
+
+/// The end of a sentence about a queue that the search took units from.
+fn after_others(has_lost: bool) -> &'static str {
+    if has_lost { " after the other evictions" } else { "" }
 }
 
 /// A time in RFC 3339.

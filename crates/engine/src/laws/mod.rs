@@ -197,6 +197,8 @@ pub enum Law {
         queue: QueueId,
         /// The requested resource of which least is left, and that amount; `None` if no guarantee covers the request.
         left: Option<(ResourceId, i64)>,
+        /// Whether the search took pods from the queue before.
+        has_lost: bool,
     },
     /// Without the candidate, a queue would use less than its guarantee. docs/rules/yunikorn.md#y9
     WouldBreakGuarantee {
@@ -208,6 +210,8 @@ pub enum Law {
         guarantee: i64,
         /// The use of the queue without the candidate.
         after: i64,
+        /// Whether the search took other pods from the queue before.
+        has_lost: bool,
     },
     /// The candidate's priority is above the preemptor's, after the priority offsets and fences of the queues between them.
     /// docs/rules/yunikorn.md#y6

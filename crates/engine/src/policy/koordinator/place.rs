@@ -8,14 +8,14 @@ use std::ops::Range;
 use super::Search;
 use super::quota::{over_quota, quota_failure};
 use super::removed::{RemovedPod, RemovedPods};
-use crate::candidates::Candidate;
+use crate::candidates::{Candidate, node_law};
 use crate::decision::{EvictionReason, Plan};
 use crate::equal_cost::mark_equal_costs;
 use crate::explanation::{Recorder, VictimReason};
 use crate::filters::FilterFailure;
 use crate::fit::{self, Placement};
 use crate::ids::{NodeId, PodId, QueueId, ShapeId};
-use crate::laws::{Law, unknown_class};
+use crate::laws::Law;
 use crate::reprieve::ReprieveTrial;
 use crate::what_if::WhatIf;
 
@@ -50,7 +50,7 @@ impl Search<'_, '_, '_> {
         }
         let rest: Vec<PodId> =
             self.preemptor.members.iter().copied().filter(|pod| free.iter().all(|(placed, _)| placed != pod)).collect();
-        let nodes = self.open_nodes(&rest);
+        let nodes = self.open_nodes(&rest, recorder);
         let mut removed_pods = self.remove_candidates(&nodes, &rest, recorder);
         let costs = if R::RECORDS { removed_pods.costs() } else { Vec::new() };
         let found = match self.over_limit_without_candidates(&rest) {
@@ -78,11 +78,11 @@ impl Search<'_, '_, '_> {
     }
 
     /// docs/rules/koordinator.md#q8: the nodes where evicting pods could make a member fit.
-    fn open_nodes(&mut self, members: &[PodId]) -> Vec<NodeId> {
+    fn open_nodes<R: Recorder>(&mut self, members: &[PodId], recorder: &mut R) -> Vec<NodeId> {
         let by_shape = fit::by_shape(self.snapshot(), members);
         let nodes = self.snapshot().node_ids();
         let open = |node: &NodeId| {
-            unknown_class::closes(self.what_if.snapshot(), self.preemptor, *node).is_none()
+            node_law(self.what_if.snapshot(), self.preemptor, *node, recorder).is_none()
                 && by_shape.values().any(|&pod| {
                     self.preemptor.filter_failure(self.what_if, pod, *node).is_none_or(|failure| failure.resolvable())
                 })

@@ -110,6 +110,29 @@ impl Search<'_> {
         }
     }
 
+    /// Reports again the workloads that a law spared only because of others that were taken before them, after some of those were given
+    /// back; the caller has removed the victims and no others.
+    pub(super) fn report_again<R: Recorder>(
+        &self,
+        usage: &mut QuotaUsage<'_>,
+        claim: impl Fn(QueueId) -> Claim,
+        recorder: &mut R,
+    ) {
+        if !R::RECORDS {
+            return;
+        }
+        for id in self.snapshot.workload_ids() {
+            let queue = self.snapshot.workload(id).queue;
+            let (Some(queue), Some(unit)) = (queue, self.snapshot.unit_of_workload(id)) else { continue };
+            if let Some(Law::WithinQuota { has_lost: true, .. } | Law::FairShare { .. }) = recorder.law_of(unit) {
+                match self.eligibility(usage, id, claim(queue)) {
+                    Ok(_) => recorder.candidate(unit),
+                    Err(law) => recorder.spared(unit, law),
+                }
+            }
+        }
+    }
+
     /// Whether a queue is in the preemptor's tree of cohorts.
     pub(super) fn is_in_tree(&self, usage: &QuotaUsage<'_>, queue: QueueId) -> bool {
         usage.tree.root(queue) == usage.tree.root(self.queue)

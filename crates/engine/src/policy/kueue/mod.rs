@@ -139,15 +139,18 @@ impl HeadDecision {
         let trace = R::RECORDS.then_some(&mut attempts);
         let (full_size, found) = search.attempt(quota, &full, scratch.as_deref_mut(), trace, recorder);
         let found = found.or_else(|| search.partial(quota, &full, scratch, &before, recorder));
+        let victims: Vec<WorkloadId> = found.iter().flat_map(|found| &found.victims).map(|victim| victim.0).collect();
         let decision = search.decision(full_size, found);
-        match decision.outcome {
+        match &decision.outcome {
             Outcome::Schedule(_) => *recorder = before,
-            Outcome::Wait(_) => {}
+            Outcome::Wait(law) => {
+                victims.iter().for_each(|&workload| recorder.spared(search.unit(workload), law.clone()));
+            }
             Outcome::Preempt(_) | Outcome::Unschedulable(_) => {
                 attempts.into_iter().for_each(|attempt| recorder.flavor(attempt))
             }
         }
-        search.report_rest(quota, &decision, recorder);
+        search.report_rest(quota, &decision.outcome, &victims, recorder);
         decision
     }
 

@@ -32,7 +32,7 @@ impl Search<'_, '_, '_> {
         }
         spared_by(laws::priority(snapshot, pod, queue, &self.scope))?;
         self.pod_allows(pod)?;
-        spared_by(laws::would_break_guarantee(snapshot, pod, &self.scope))
+        spared_by(laws::would_break_guarantee(self.what_if, pod, &self.scope))
     }
 
     /// The laws about the pod alone.
@@ -55,7 +55,7 @@ impl Search<'_, '_, '_> {
             if !snapshot.queues().get(queue).preemptible {
                 return Err(Law::QueueDisabled { queue });
             }
-            laws::over_guarantee(snapshot, self.pod, queue).map(|_| ())
+            laws::over_guarantee(self.what_if, self.pod, queue).map(|_| ())
         };
         self.queue_laws[queue.index()].get_or_init(check).clone()
     }
@@ -65,10 +65,9 @@ impl Search<'_, '_, '_> {
         if self.is_daemon() {
             return Ok(EvictionReason::DaemonNeedsNode);
         }
-        let snapshot = self.snapshot();
-        let queue = snapshot.pod(pod).queue.ok_or(Law::NoQueue)?;
-        let reason = laws::over_guarantee(snapshot, self.pod, queue)?;
-        spared_by(laws::would_break_guarantee(snapshot, pod, &self.scope))?;
+        let queue = self.snapshot().pod(pod).queue.ok_or(Law::NoQueue)?;
+        let reason = laws::over_guarantee(self.what_if, self.pod, queue)?;
+        spared_by(laws::would_break_guarantee(self.what_if, pod, &self.scope))?;
         Ok(reason)
     }
 

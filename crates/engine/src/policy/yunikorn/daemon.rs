@@ -54,7 +54,7 @@ impl Search<'_, '_, '_> {
     fn breaks_guarantee(&mut self, take: &Take) -> bool {
         let mark = self.what_if.mark();
         let breaks = take.pods().any(|pod| {
-            let breaks = laws::would_break_guarantee(self.snapshot(), pod, &self.scope).is_some();
+            let breaks = laws::would_break_guarantee(self.what_if, pod, &self.scope).is_some();
             self.what_if.remove(pod);
             breaks
         });

@@ -248,6 +248,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             let _ = self.plan_on(node, recorder, Some(&mut reasons));
             recorder.victims(reasons);
             recorder.chosen(&plan, |other| self.difference(other, rank));
+            self.report_again(&plan, recorder);
         }
         Some(plan)
     }
@@ -275,6 +276,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
                 Some(_) | None if is_nominated => Difference::Nominated,
                 Some(_) | None => Difference::FirstByName,
             });
+            self.report_again(&plan, recorder);
         }
         Some(plan)
     }

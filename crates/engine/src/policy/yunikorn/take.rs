@@ -11,7 +11,7 @@ use crate::decision::{EvictionReason, Plan};
 use crate::explanation::{NodeRefusal, Recorder, RefusedNode, VictimReason};
 use crate::filters::FilterFailure;
 use crate::fit::{self, Shortage};
-use crate::ids::{GroupId, NodeId, PodId, QueueId, ResourceId, UnitId};
+use crate::ids::{GroupId, NodeId, PodId, QueueId, ResourceId, ShapeId, UnitId};
 use crate::laws::Law;
 use crate::reprieve::VictimReasons;
 
@@ -77,7 +77,8 @@ impl Search<'_, '_, '_> {
         let takes = self.takes(pods, recorder);
         // A victim helps if it uses a resource that the preemptor's guarantee covers.
         let helps = |search: &Self, pod| under_guarantee::counts_against_guarantee(search.snapshot(), search.pod, pod);
-        let (useful, _) = self.within_guarantee(takes, helps, recorder);
+        let (useful, useless) = self.within_guarantee(takes, helps, recorder);
+        self.report_candidates(&useless, recorder);
         let mark = self.what_if.mark();
         let taken = self.take_until_fits(&useful, None, recorder);
         let plan = self.filter_failure(None).is_none().then(|| self.give_back(taken, node, None, reasons));
@@ -173,10 +174,7 @@ impl Search<'_, '_, '_> {
 
     /// Removes pods, each allowed given those before it, until the preemptor fits.
     fn take_until_fits<R: Recorder>(&mut self, takes: &[Take], node: Option<NodeId>, recorder: &mut R) -> Vec<Taken> {
-        if R::RECORDS {
-            let pods = takes.iter().flat_map(Take::pods);
-            pods.filter_map(|pod| self.snapshot().unit_of(pod)).for_each(|unit| recorder.candidate(unit));
-        }
+        self.report_candidates(takes, recorder);
         let mut taken = Vec::new();
         for take in takes {
             if self.filter_failure(node).is_none() {
@@ -185,6 +183,53 @@ impl Search<'_, '_, '_> {
             taken.extend(self.remove(take, recorder));
         }
         taken
+    }
+
+    fn report_candidates<R: Recorder>(&self, takes: &[Take], recorder: &mut R) {
+        if R::RECORDS {
+            let pods = takes.iter().flat_map(Take::pods);
+            pods.filter_map(|pod| self.snapshot().unit_of(pod)).for_each(|unit| recorder.candidate(unit));
+        }
+    }
+
+    /// Reports again the pods that a law spared because of others that the search took before them: only the victims of the chosen plan are
+    /// removed now, not those of other nodes and those that were given back.
+    pub(super) fn report_again<R: Recorder>(&mut self, plan: &Plan, recorder: &mut R) {
+        let Some(queue) = self.queue.filter(|_| R::RECORDS && !self.is_daemon()) else { return };
+        let snapshot = self.snapshot();
+        let pods = plan.victims.iter().flat_map(|&victim| &snapshot.unit(victim).pods);
+        let shapes: Vec<ShapeId> = pods.map(|&pod| snapshot.pod(pod).shape).collect();
+        let mark = self.what_if.mark();
+        plan.victims.iter().for_each(|&victim| self.what_if.remove_unit(victim));
+        let units: Vec<UnitId> = self.snapshot().unit_ids().collect();
+        for unit in units {
+            let (
+                Some(
+                    Law::WouldBreakGuarantee { has_lost: true, .. }
+                    | Law::NotOverGuarantee { has_lost: true, .. }
+                    | Law::ExceedsGuaranteeHeadroom { .. },
+                ),
+                Some(&pod),
+            ) = (recorder.law_of(unit), self.snapshot().unit(unit).pods.first())
+            else {
+                continue;
+            };
+            let step = self.what_if.mark();
+            let allowed = self.guarantees_allow(pod).and_then(|_| {
+                if !self.settings.follows_code {
+                    return Ok(());
+                }
+                shapes.iter().for_each(|&shape| self.what_if.charge(queue, shape));
+                self.what_if.remove(pod);
+                under_guarantee::allows(self.snapshot(), self.pod, pod)
+            });
+            self.what_if.back_to(step);
+            match allowed {
+                Ok(()) => recorder.candidate(unit),
+                Err(law) => recorder.spared(unit, law),
+            }
+        }
+        self.what_if.back_to(mark);
     }
 
     /// The reason why the pod does not fit: on the node, if one is given, or in its queues.

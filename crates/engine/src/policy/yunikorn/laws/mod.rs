@@ -11,6 +11,7 @@ use crate::ids::{NodeId, PodId, QueueId, ResourceId, Timestamp};
 use crate::laws::{self, Law};
 use crate::queues::UNDEFINED;
 use crate::snapshot::Snapshot;
+use crate::what_if::WhatIf;
 use fence::FenceScope;
 
 /// docs/rules/yunikorn.md#y3, docs/rules/yunikorn.md#y17: a pod preempts only after the delay of its queue. A DaemonSet pod need not wait.
@@ -36,19 +37,24 @@ pub(super) fn same_queue(queue: QueueId, scope: &FenceScope) -> Option<Law> {
 
 /// docs/rules/yunikorn.md#y9: only a queue over its guarantee loses pods: it has no guarantee, or uses more than it of a requested
 /// resource. Returns which of the two it is, or the law that spares its pods.
-pub(super) fn over_guarantee(snapshot: &Snapshot, preemptor: PodId, queue: QueueId) -> Result<EvictionReason, Law> {
+pub(super) fn over_guarantee(what_if: &WhatIf<'_>, preemptor: PodId, queue: QueueId) -> Result<EvictionReason, Law> {
+    let snapshot = what_if.snapshot();
     let requests = snapshot.requests(snapshot.pod(preemptor).shape);
     let own = snapshot.pod(preemptor).queue;
     match own.and_then(|own| snapshot.queues().guarantee_headroom(queue, own)) {
         None => Ok(EvictionReason::NoGuarantee { queue }),
         Some(headroom) if headroom.is_overdrawn(requests) => Ok(EvictionReason::OverGuarantee { queue }),
-        Some(headroom) => Err(Law::NotOverGuarantee { queue, left: headroom.least(requests) }),
+        Some(headroom) => {
+            let has_lost = has_lost(what_if, queue);
+            Err(Law::NotOverGuarantee { queue, left: headroom.least(requests), has_lost })
+        }
     }
 }
 
 /// docs/rules/yunikorn.md#y9: no queue is left with less than its guarantee: neither the victim's queue nor an ancestor within the fence,
 /// unless the preemptor fills it again. Only the victim's resources count.
-pub(super) fn would_break_guarantee(snapshot: &Snapshot, pod: PodId, scope: &FenceScope) -> Option<Law> {
+pub(super) fn would_break_guarantee(what_if: &WhatIf<'_>, pod: PodId, scope: &FenceScope) -> Option<Law> {
+    let snapshot = what_if.snapshot();
     let queues = snapshot.queues();
     let amounts = snapshot.requests(snapshot.pod(pod).shape);
     let path = queues.path(snapshot.pod(pod).queue?);
@@ -58,14 +64,19 @@ pub(super) fn would_break_guarantee(snapshot: &Snapshot, pod: PodId, scope: &Fen
             let guarantee = queues.get(queue).guarantee[index];
             let after = queues.used_without_terminating(queue, index) - amount;
             let resource = ResourceId::new(index);
-            (guarantee != UNDEFINED && after < guarantee).then_some(Law::WouldBreakGuarantee {
-                queue,
-                resource,
-                guarantee,
-                after,
+            (guarantee != UNDEFINED && after < guarantee).then(|| {
+                let has_lost = has_lost(what_if, queue);
+                Law::WouldBreakGuarantee { queue, resource, guarantee, after, has_lost }
             })
         })
     })
+}
+
+/// Whether pods of the queue are removed.
+fn has_lost(what_if: &WhatIf<'_>, queue: QueueId) -> bool {
+    let snapshot = what_if.snapshot();
+    let of_queue = |own: QueueId| snapshot.queues().path(own).any(|id| id == queue);
+    what_if.removed().any(|pod| snapshot.pod(pod).queue.is_some_and(of_queue))
 }
 
 /// docs/rules/yunikorn.md#y6: only pods of lower or equal priority are taken, compared with the priority offsets and fences of the queues
