@@ -31,18 +31,18 @@ pub(crate) fn preempted_pods(snapshot: &Snapshot, law: &Law) -> Vec<PodId> {
     pods
 }
 
-/// Whether enough pods of the preemptor fit in one domain once the pods in `leaving` are gone. Its nominated pods keep their nodes where they
-/// fit, at least one of them; the others are placed anew. Room is kept for nominees of a higher priority only.
+/// Whether enough pods of the preemptor fit in one domain once the pods in `freed` are gone. Its nominated pods keep their nodes where they
+/// fit, at least one of them; the others are placed again. Room is kept for nominees of a higher priority only.
 pub(crate) fn placement_stands(
     what_if: &mut WhatIf<'_>,
     preemptor: &Preemptor,
     domains: &[Domain],
-    leaving: &[PodId],
+    freed: &[PodId],
 ) -> bool {
     // The filters keep room for nominees of the same or a higher priority. One priority higher, only the latter remain.
     let whole = Preemptor { priority: Priority(preemptor.priority.0.saturating_add(1)), ..preemptor.clone() };
     let start = what_if.mark();
-    for &pod in leaving.iter().filter(|pod| !preemptor.members.contains(pod)) {
+    for &pod in freed.iter().filter(|pod| !preemptor.members.contains(pod)) {
         what_if.remove(pod);
     }
     let stands = domains.iter().any(|domain| {

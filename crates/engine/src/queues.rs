@@ -119,11 +119,11 @@ impl QueueTree {
         }
     }
 
-    /// Counts what nominated pods hold, or no longer counts it. Below a limit, nominated pods take the place of the pods that leave for
-    /// them: the usage is that of now or that after the change, whichever is more. Below a guarantee they count in full.
+    /// Counts what nominated pods hold, or no longer counts it. Below a limit, nominated pods take the place of the pods that make room
+    /// for them: the usage is that of now or that after the change, whichever is more. Below a guarantee they count in full.
     pub(crate) fn hold(&mut self, held: &HeldQuota, sign: i64) {
-        for (index, (nominated, leaving)) in held.nominated.iter().zip(&held.leaving).enumerate() {
-            let replaced = nominated.min(leaving);
+        for (index, (nominated, making_room)) in held.nominated.iter().zip(&held.making_room).enumerate() {
+            let replaced = nominated.min(making_room);
             self.used[index] += sign * (nominated - replaced);
             self.terminating[index] -= sign * replaced;
         }
@@ -212,11 +212,11 @@ impl QueueTree {
     }
 }
 
-/// By queue and resource: what nominated pods request, and what pods that leave for them use.
+/// By queue and resource: what nominated pods request, and what the pods that make room for them use.
 #[derive(Debug)]
 pub(crate) struct HeldQuota {
     pub nominated: Vec<i64>,
-    pub leaving: Vec<i64>,
+    pub making_room: Vec<i64>,
 }
 
 /// By resource, the unused part of a guarantee; [`UNDEFINED`] without a guarantee, negative if more is used.

@@ -11,6 +11,7 @@ use reprieve_engine::{
 };
 
 use crate::groups::{GroupDraft, groups};
+use crate::interner::Shapes;
 use crate::koordinator::{BrokenJob, DISABLE_PREEMPTIBLE, can_preempt, jobs, preemptible, quota_tree};
 use crate::member_values::MemberValues;
 use crate::obstacles::Obstacles;
@@ -114,26 +115,6 @@ pub struct NodeDraft<'o> {
     pub name: String,
     pub object: &'o ApiNode,
     pub allocatable: Amounts,
-}
-
-/// The ids of shapes; equal shapes have the same id.
-#[derive(Default)]
-pub struct Shapes {
-    ids: BTreeMap<Shape, ShapeId>,
-    /// Shapes that are not in the snapshot yet, in the order of their ids.
-    pub new: Vec<Shape>,
-}
-
-impl Shapes {
-    fn id(&mut self, shape: Shape) -> ShapeId {
-        if let Some(&known) = self.ids.get(&shape) {
-            return known;
-        }
-        let next = ShapeId::new(self.ids.len());
-        self.new.push(shape.clone());
-        self.ids.insert(shape, next);
-        next
-    }
 }
 
 /// The pods that a disruption budget covers.
@@ -269,9 +250,7 @@ impl SnapshotBuilder {
 
     /// Sets pods aside whose requests make the sum over the cluster too large: pending ones are left out, bound ones count as their nodes.
     pub(crate) fn set_aside_beyond_sum(&mut self, pods: &mut Vec<(NamespacedName, Pod)>, quarantine: &mut Quarantine) {
-        let mut shapes: Vec<(ShapeId, &Shape)> = self.shapes.ids.iter().map(|(shape, id)| (*id, shape)).collect();
-        shapes.sort_unstable_by_key(|(id, _)| *id);
-        let shapes: Vec<&Shape> = shapes.into_iter().map(|(_, shape)| shape).collect();
+        let shapes = self.shapes.in_order();
         let beyond = pods_beyond_sum(pods, &shapes, self.interners.resources.names().len());
         let beyond: BTreeSet<NamespacedName> = beyond.into_iter().cloned().collect();
         self.is_over_sum = !beyond.is_empty();
@@ -375,6 +354,7 @@ impl SnapshotBuilder {
     }
 
     /// Returns the fields of a pod that can always be read, without its shape, priority and queue.
+    // Long: one line for each field.
     fn judged_fields(
         &mut self,
         name: &NamespacedName,
@@ -498,9 +478,7 @@ impl SnapshotBuilder {
 
     /// Returns the shapes in the order of their ids, each with an amount for every resource.
     pub fn shapes(&self) -> Vec<Shape> {
-        let mut shapes: Vec<(ShapeId, &Shape)> = self.shapes.ids.iter().map(|(shape, id)| (*id, shape)).collect();
-        shapes.sort_unstable_by_key(|(id, _)| *id);
-        shapes.into_iter().map(|(_, shape)| self.with_all_resources(shape)).collect()
+        self.shapes.in_order().into_iter().map(|shape| self.with_all_resources(shape)).collect()
     }
 
     /// Extends the requests of a shape to all resources.

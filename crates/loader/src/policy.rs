@@ -200,6 +200,7 @@ fn group_of_workload(name: &NamespacedName, loaded: &Loaded) -> Option<GroupId> 
 }
 
 /// Finds the preemptor by name. It must be pending and of a kind that the policy decides about.
+// Long: the errors of each kind of preemptor.
 pub fn preemptor(reference: &PreemptorRef, policy: &str, loaded: &Loaded) -> Result<PreemptorId, InputError> {
     let name = reference.full_name();
     let error = |problem: String| Err(InputError::new(problem).field("preemptor"));

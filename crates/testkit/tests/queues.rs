@@ -61,7 +61,7 @@ struct CheckedPlan<'l> {
     victims: Vec<PodId>,
     /// The other pods that are nominated, and the pods that terminate on their nodes; none with the code of YuniKorn.
     nominated: Vec<PodId>,
-    leaving: Vec<PodId>,
+    making_room: Vec<PodId>,
 }
 
 impl<'l> CheckedPlan<'l> {
@@ -75,14 +75,14 @@ impl<'l> CheckedPlan<'l> {
         };
         let others = || loaded.names.pod_ids().filter(|_| !settings.follows_code);
         let nominated: Vec<PodId> = others().filter(is_nominated).collect();
-        let is_leaving = |&pod: &PodId| {
+        let makes_room = |&pod: &PodId| {
             let node = snapshot.pod(pod).node;
             let of_nominated = nominated.iter().any(|&other| snapshot.pod(other).nominated == node);
             node.is_some() && snapshot.pod(pod).terminating.is_some() && of_nominated
         };
-        let leaving = others().filter(is_leaving).collect();
+        let making_room = others().filter(makes_room).collect();
         let node = plan.placement[0].1;
-        Self { seed, loaded, settings, preemptor, own, node, victims, nominated, leaving }
+        Self { seed, loaded, settings, preemptor, own, node, victims, nominated, making_room }
     }
 
     /// What these pods request in the queue and its subtree.
@@ -91,9 +91,9 @@ impl<'l> CheckedPlan<'l> {
         pods.iter().filter(|&&pod| is_inside(pod)).map(|&pod| self.requests(pod)[resource]).sum()
     }
 
-    /// The usage that counts below a maximum: now, or once nominated pods have taken the place of those that leave for them.
+    /// The usage that counts below a maximum: now, or once nominated pods have taken the place of those that make room for them.
     fn used(&self, queue: QueueId, resource: usize) -> i64 {
-        let held = self.sum(&self.nominated, queue, resource) - self.sum(&self.leaving, queue, resource);
+        let held = self.sum(&self.nominated, queue, resource) - self.sum(&self.making_room, queue, resource);
         self.loaded.snapshot.queues().used(queue)[resource] + held.max(0)
     }
 

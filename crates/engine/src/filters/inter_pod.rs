@@ -201,8 +201,8 @@ fn is_by_node(snapshot: &Snapshot, topology: TopologyId) -> bool {
 /// The affinity terms that all shapes have, if all shapes have the same and match them.
 fn terms_of_all<'s>(snapshot: &'s Snapshot, shapes: &[(ShapeId, bool)]) -> Option<&'s [Term]> {
     let first = &snapshot.shape(shapes.first()?.0).affinity;
-    let is_alike = |shape: &Shape| shape.affinity == *first && first.iter().all(|term| term.selects(shape));
-    shapes.iter().all(|&(shape, _)| is_alike(snapshot.shape(shape))).then_some(first)
+    let has_terms = |shape: &Shape| shape.affinity == *first && first.iter().all(|term| term.selects(shape));
+    shapes.iter().all(|&(shape, _)| has_terms(snapshot.shape(shape))).then_some(first)
 }
 
 fn first_hit(snapshot: &Snapshot, node: NodeId, counters: &[Counter]) -> Option<TopologyId> {

@@ -70,7 +70,7 @@ pub fn queue_refused(pod: &NamespacedName, queue: &str, cause: QueueRefusal) -> 
 
 pub fn in_progress(terminating: &[PodId], nodes: &[NodeId], until: Option<Timestamp>, names: &Names) -> ReasonText {
     match terminating {
-        [pod] => leaving(&format!("victim {} is", names.pod(*pod)), nodes, until, names),
+        [pod] => still_terminating(&format!("victim {} is", names.pod(*pod)), nodes, until, names),
         pods => in_progress_without_names(pods.len(), nodes, until, names),
     }
 }
@@ -82,10 +82,10 @@ pub fn in_progress_without_names(
     names: &Names,
 ) -> ReasonText {
     let victims = if n_terminating == 1 { "1 victim is".to_owned() } else { format!("{n_terminating} victims are") };
-    leaving(&victims, nodes, until, names)
+    still_terminating(&victims, nodes, until, names)
 }
 
-fn leaving(victims: &str, nodes: &[NodeId], until: Option<Timestamp>, names: &Names) -> ReasonText {
+fn still_terminating(victims: &str, nodes: &[NodeId], until: Option<Timestamp>, names: &Names) -> ReasonText {
     let nodes: Vec<&str> = nodes.iter().map(|&node| names.node(node)).collect();
     let end = until.map_or_else(
         || "until another operator deletes what is labelled for it".to_owned(),

@@ -135,10 +135,10 @@ value: 5
         events.collect()
     };
     let mut life = Life::new(with(read(CLASS)));
-    let told = events(&steps(&mut life));
+    let emitted = events(&steps(&mut life));
     assert!(
-        told.len() == 1 && told[0].starts_with("tolerant: PriorityClass tolerant: preemption-toleration"),
-        "{told:?}"
+        emitted.len() == 1 && emitted[0].starts_with("tolerant: PriorityClass tolerant: preemption-toleration"),
+        "{emitted:?}"
     );
 
     // The tables are rebuilt, and the warning is the same.
@@ -153,9 +153,9 @@ value: 5
     let object = Object::from(serde_json::from_value::<reprieve_api::Pod>(text).expect("a pod"));
     let object = life.store(object);
     life.scheduler.observe(Event::Upserted(object), life.now);
-    let told = events(&steps(&mut life));
+    let emitted = events(&steps(&mut life));
     assert_eq!(
-        told,
+        emitted,
         [
             "compares: Pod default/compares: spec.tolerations[0].operator: Gt is not supported; the toleration is ignored"
         ]

@@ -193,7 +193,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         never::refuses(snapshot, self.preemptor)
             .or_else(|| match self.settings.follows_code {
                 true => laws::in_progress(snapshot, snapshot.pod(self.pod).nominated, &self.scope),
-                false => laws::own_victims_leave(snapshot, self.preemptor, self.pod),
+                false => laws::own_victims_terminate(snapshot, self.preemptor, self.pod),
             })
             .or_else(|| laws::delay(snapshot, self.pod, self.now))
     }

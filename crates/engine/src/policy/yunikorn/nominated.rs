@@ -1,4 +1,4 @@
-//! What pending pods hold while their victims leave: a nominated pod its quota and its node, a DaemonSet pod its node.
+//! What pending pods hold while their victims terminate: a nominated pod its quota and its node, a DaemonSet pod its node.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::queues::HeldQuota;
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
-/// docs/rules/yunikorn.md#y8: counts the nominated pods other than `pod` as used in their queues. The pods that leave for them are those
+/// docs/rules/yunikorn.md#y8: counts the nominated pods other than `pod` as used in their queues. The pods that make room for them are those
 /// that terminate on their nodes, and those that are marked as their victims.
 pub(super) fn hold_quota(what_if: &mut WhatIf<'_>, pod: PodId) {
     let snapshot = what_if.snapshot();
@@ -31,8 +31,8 @@ pub(super) fn hold_quota(what_if: &mut WhatIf<'_>, pod: PodId) {
         let victim = snapshot.pod(id);
         victim.node.is_some() && victim.marked_for.is_some_and(|preemptor| names.contains(&preemptor))
     };
-    let leaving: BTreeSet<PodId> = terminating.chain(snapshot.marked().filter(is_victim)).collect();
-    let held = HeldQuota { nominated: snapshot.queue_use(nominated), leaving: snapshot.queue_use(leaving) };
+    let making_room: BTreeSet<PodId> = terminating.chain(snapshot.marked().filter(is_victim)).collect();
+    let held = HeldQuota { nominated: snapshot.queue_use(nominated), making_room: snapshot.queue_use(making_room) };
     what_if.hold_quota(held);
 }
 

@@ -97,13 +97,13 @@ pub(super) fn same_application(snapshot: &Snapshot, preemptor: PodId, pod: PodId
 
 /// docs/rules/yunikorn.md#y3: while pods terminate whose room the preemptor counts on, it preempts no others. These are the pods on its
 /// nominated node, unless the node no longer accepts it, and those that are recorded as its victims.
-pub(super) fn own_victims_leave(snapshot: &Snapshot, preemptor: &Preemptor, pod: PodId) -> Option<Law> {
+pub(super) fn own_victims_terminate(snapshot: &Snapshot, preemptor: &Preemptor, pod: PodId) -> Option<Law> {
     let own = snapshot.pod(pod);
     let node = own.nominated.filter(|&node| preemptor.node_failure(snapshot, pod, node).is_none());
     let on_node = node.into_iter().flat_map(|node| snapshot.pods_on(node));
     let recorded = snapshot.marked().filter(|&id| snapshot.pod(id).marked_for == own.recorded_as);
-    let leaving = on_node.chain(recorded).filter(|&id| snapshot.pod(id).terminating.is_some());
-    laws::in_progress::law(snapshot, Vec::from_iter(leaving.collect::<BTreeSet<PodId>>()))
+    let terminating = on_node.chain(recorded).filter(|&id| snapshot.pod(id).terminating.is_some());
+    laws::in_progress::law(snapshot, Vec::from_iter(terminating.collect::<BTreeSet<PodId>>()))
 }
 
 /// docs/rules/yunikorn.md#y3: as the code of YuniKorn, the preemptor waits for all terminating pods on its nominated node and in the queues
