@@ -89,6 +89,14 @@ impl QueueSource {
         }
     }
 
+    /// Returns the queue that a pod names, if it exists because pods name it.
+    pub fn dynamic_queue_of(&self, pod: &Pod) -> Option<String> {
+        match self {
+            Self::YuniKorn(tree) => queue_of(pod).filter(|path| tree.is_dynamic(path)),
+            Self::Koordinator(_) | Self::Kueue(_) | Self::None => None,
+        }
+    }
+
     /// Returns the reader of Kueue's workloads.
     pub fn workloads(&self) -> Option<&WorkloadReader> {
         if let Self::Kueue(workloads) = self { Some(workloads) } else { None }

@@ -435,6 +435,11 @@ impl YuniKornTree {
         Some(Ok(QueueId::new(index)))
     }
 
+    /// Whether the queue is one of pods, or one that could be, because pods name it.
+    pub fn is_dynamic(&self, path: &str) -> bool {
+        self.find(path).is_some_and(|index| self.queues[index].dynamic)
+    }
+
     /// Whether the tree may differ with other pods that name this queue: it competes with another one for pods or children.
     pub fn depends_on_pods_of(&self, path: &str) -> bool {
         let is_below = |path: &str, above: &str| path.strip_prefix(above).is_some_and(|rest| rest.starts_with('.'));

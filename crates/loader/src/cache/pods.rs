@@ -63,6 +63,12 @@ impl SnapshotCache {
         if was != is && [old, new].into_iter().flatten().any(|pod| builder.queues.depends_on(pod)) {
             return true;
         }
+        // The queue of the last pod that names it goes with this pod.
+        let dynamic = old.filter(|_| was != is).and_then(|old| builder.queues.dynamic_queue_of(old));
+        let names = |pod: &ApiPod| is_own(&pod) && builder.queues.dynamic_queue_of(pod) == dynamic;
+        if dynamic.is_some() && !self.pods.iter().any(|(other, pod)| other != name && names(pod)) {
+            return true;
+        }
         if !matches!(self.policy, Policy::Koordinator(_)) {
             return false;
         }
