@@ -18,8 +18,12 @@ const SEEDS: u64 = 1500;
 fn every_decision_on_a_random_cluster_is_accepted() {
     let mut seen = BTreeMap::new();
     for seed in 0..SEEDS {
-        let documents = random_cluster(seed);
+        let mut documents = random_cluster(seed);
         let priority_cut = seed % 2 == 0;
+        // Small clusters have few nominations that still stand; as kube-scheduler, a group waits for the others too.
+        if !priority_cut && let Some(test) = documents.first_mut() {
+            *test = test.replace("policy: Kubernetes", "policy: Kubernetes, args: {staleNominations: Wait}");
+        }
         let case = Case::read(&documents.join("\n---\n"), priority_cut)
             .unwrap_or_else(|error| panic!("seed {seed} cannot be decided: {error}\n{}", documents.join("\n---\n")));
         *seen.entry((case.spec.preemptor.kind.clone(), case.answer.outcome)).or_insert(0) += 1;
