@@ -421,6 +421,5 @@ mod tests {
             let resource = kind.resource();
             assert_eq!(Kind::stored(resource.group, resource.kind), Some(kind));
         }
-        assert_eq!(Kind::stored("batch", "Job"), None, "Jobs of files are submitted, not read");
     }
 }

@@ -50,7 +50,7 @@ fn cache_follows(cluster: impl Fn(u64) -> String) {
         let (spec, objects) = read(&cluster(seed));
         in_place += u64::from(answers_equally(seed, &spec, objects));
     }
-    assert!(in_place > SEEDS / 5, "only {in_place} of {SEEDS} took their pods in place");
+    assert!(in_place > SEEDS / 10, "only {in_place} of {SEEDS} took their pods in place");
 }
 
 /// Whether the cache did so without rebuilding its tables at the end.

@@ -208,8 +208,12 @@ impl Experiment<'_> {
     fn candidates_are_not_enough(&self) {
         let not_enough = self.why.spared.iter().filter(|entry| entry.spared == Spared::NotEnough);
         let units: Vec<UnitId> = not_enough.map(|entry| entry.unit).collect();
-        let is_of_pods = matches!(self.question.policy, Policy::Kubernetes(_) | Policy::Koordinator(_));
-        if is_of_pods || units.is_empty() {
+        let takes_one_node = match self.question.policy {
+            Policy::Kubernetes(_) | Policy::Koordinator(_) => true,
+            Policy::YuniKorn(settings) => !settings.follows_code,
+            Policy::Kueue(_) => false,
+        };
+        if takes_one_node || units.is_empty() {
             return;
         }
         if let Some(changed) = self.decide(&self.without(&units)) {
@@ -238,7 +242,12 @@ impl Experiment<'_> {
         // A DaemonSet pod gives no victim back.
         let gives_back =
             !(matches!(self.question.policy, Policy::YuniKorn(_)) && self.loaded.snapshot.pod(members[0]).daemon);
-        for &victim in self.victims().iter().filter(|_| gives_back) {
+        // A gang that would fall below its minimum goes as a whole, so not each of its pods is needed.
+        let is_of_gang = |victim: &UnitId| {
+            let mut pods = self.loaded.snapshot.unit(*victim).pods.iter().map(|&pod| self.loaded.snapshot.pod(pod));
+            pods.any(|pod| pod.job.is_some() || pod.group.is_some())
+        };
+        for &victim in self.victims().iter().filter(|victim| gives_back && !is_of_gang(victim)) {
             let others: Vec<UnitId> = self.victims().iter().copied().filter(|other| *other != victim).collect();
             if let Some(changed) = self.decide(&self.without(&others)) {
                 let fits = matches!(changed.outcome, Outcome::Schedule(_));

@@ -11,6 +11,7 @@ pub const KEYS: &[&str] = &[
     "jobset.sigs.k8s.io/jobset-name",
     "kubernetes.io/hostname",
     "kubernetes.io/metadata.name",
+    "kubernetes.io/job-controller",
     "kueue.x-k8s.io/admission-gated-by",
     "kueue.x-k8s.io/job-min-parallelism",
     "kueue.x-k8s.io/podset",
