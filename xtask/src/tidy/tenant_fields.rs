@@ -62,7 +62,8 @@ fn heading(kind: Kind) -> Option<&'static str> {
 const READERS: [&str; 5] = ["api", "engine", "loader", "report", "scheduler"];
 
 /// Literals in the form of a key that are no label, annotation, condition or taint of an object in a cluster.
-const NO_KEYS: [&str; 3] = ["nvidia.com/gpu", "kubernetes.io/hostname", "scheduling.k8s.io/priorityclass"];
+const NO_KEYS: [&str; 4] =
+    ["nvidia.com/gpu", "kubernetes.io/hostname", "kubernetes.io/job-controller", "scheduling.k8s.io/priorityclass"];
 
 /// The fields and keys that are not listed.
 pub fn violations(root: &Path) -> Result<Vec<String>, String> {
