@@ -11,11 +11,12 @@ const CRATES: [&str; 4] = ["api", "loader", "report", "scheduler"];
 const DOMAINS: [&str; 6] =
     ["reprieve.dev", "x-k8s.io", "koordinator.sh", "sigs.k8s.io", "yunikorn.apache.org", "kubernetes.io"];
 /// Texts of the same form that are no keys of objects which a tenant writes.
-const NO_KEYS: [&str; 4] = [
-    "reprieve.dev/PreemptedFor", // a condition of a workload
-    "reprieve.dev/assumed",      // in PreemptionTest files
-    "reprieve.dev/origin",       // in PreemptionTest files
-    "kueue.x-k8s.io/admission",  // a scheduling gate
+const NO_KEYS: [&str; 5] = [
+    "kubernetes.io/job-controller", // a controller of Jobs
+    "reprieve.dev/PreemptedFor",    // a condition of a workload
+    "reprieve.dev/assumed",         // in PreemptionTest files
+    "reprieve.dev/origin",          // in PreemptionTest files
+    "kueue.x-k8s.io/admission",     // a scheduling gate
 ];
 
 /// The texts in the source that have the form of a key.
