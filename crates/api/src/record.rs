@@ -74,6 +74,9 @@ fn stand_in(unreadable: &Unreadable) -> Result<Option<Value>, InputError> {
     let Some(held) = &unreadable.held else { return Ok(None) };
     let mut value = serde_json::to_value(Object::KueueWorkload(held.clone())).map_err(unwritable)?;
     if let Some(fields) = value.as_object_mut() {
+        let resource = unreadable.object.kind.resource();
+        fields.insert("apiVersion".to_owned(), json!(resource.api_version()));
+        fields.insert("kind".to_owned(), json!(resource.kind));
         fields.insert("spec".to_owned(), json!(UNREADABLE));
     }
     Ok(Some(value))

@@ -83,7 +83,10 @@ impl Search<'_, '_, '_> {
     pub(super) fn all_eligible<R: Recorder>(&self, recorder: &mut R) -> Vec<PodId> {
         let snapshot = self.snapshot();
         let pods = (0..snapshot.n_pods()).map(PodId::new);
-        self.eligible(pods.filter(|&pod| snapshot.pod(pod).node.is_some()), recorder)
+        let mut bound: Vec<PodId> = pods.filter(|&pod| snapshot.pod(pod).node.is_some()).collect();
+        // The law of the last pod of a gang is reported for the gang, so the order must not depend on the ids.
+        bound.sort_unstable_by_key(|&pod| snapshot.pod(pod).rank);
+        self.eligible(bound.into_iter(), recorder)
     }
 
     /// Reports the law that spares a pod, if there is one, and returns the result otherwise.

@@ -96,7 +96,8 @@ impl Search<'_, '_, '_> {
 
     /// All running pods of a gang, if every pod may be taken.
     fn whole_gang(&self, gang: GroupId, pod: PodId) -> Result<Take, Law> {
-        let rest: Vec<PodId> = self.running(gang).filter(|&other| other != pod).collect();
+        let mut rest: Vec<PodId> = self.running(gang).filter(|&other| other != pod).collect();
+        rest.sort_unstable_by_key(|&other| self.snapshot().pod(other).rank);
         let refused = rest.iter().find(|&&member| self.eligibility(member).is_err());
         if let Some(&member) = refused {
             return Err(Law::WholeGang { member });

@@ -192,6 +192,11 @@ impl Search<'_, '_, '_> {
         }
     }
 
+    fn first_by_name(&self, unit: UnitId) -> Option<PodId> {
+        let snapshot = self.snapshot();
+        snapshot.unit(unit).pods.iter().copied().min_by_key(|&pod| snapshot.pod(pod).rank)
+    }
+
     /// Reports again the pods that a law spared because of others that the search took before them: only the victims of the chosen plan are
     /// removed now, not those of other nodes and those that were given back.
     pub(super) fn report_again<R: Recorder>(&mut self, plan: &Plan, recorder: &mut R) {
@@ -209,8 +214,8 @@ impl Search<'_, '_, '_> {
                     | Law::NotOverGuarantee { has_lost: true, .. }
                     | Law::ExceedsGuaranteeHeadroom { .. },
                 ),
-                Some(&pod),
-            ) = (recorder.law_of(unit), self.snapshot().unit(unit).pods.first())
+                Some(pod),
+            ) = (recorder.law_of(unit), self.first_by_name(unit))
             else {
                 continue;
             };
