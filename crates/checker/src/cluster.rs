@@ -110,7 +110,7 @@ impl<'o> Cluster<'o> {
         let mut pods = Vec::new();
         for pod in &objects.pods {
             if let Some(facts) = read_pod(&pod.object, &nodes, &classes)? {
-                let group = owners::group_of(objects, settings, &pod.object);
+                let group = owners::group_of(objects, settings.gangs_from_owners, &pod.object);
                 let of_owner = group.as_ref().is_some_and(|(_, of_owner)| *of_owner);
                 pods.push(PodFacts { group: group.map(|(group, _)| group), of_owner, ..facts });
             }
@@ -125,7 +125,7 @@ impl<'o> Cluster<'o> {
         }
         for name in pods.iter().filter(|pod| pod.of_owner).filter_map(|pod| pod.group.as_ref()) {
             let members: Vec<&PodFacts> = pods.iter().filter(|pod| pod.group.as_ref() == Some(name)).collect();
-            groups.insert(name.clone(), groups::from_owner(&members));
+            groups.insert(name.clone(), group_of_owner(&members));
         }
         for pod in pods.iter_mut().filter(|pod| !pod.of_owner) {
             if let Some(group) = pod.group.as_ref().and_then(|name| groups.get(name)) {
@@ -263,6 +263,23 @@ fn read_pod(pod: &Pod, nodes: &[NodeFacts], classes: &Classes) -> Result<Option<
         spec,
         name,
     }))
+}
+
+/// docs/rules/kubernetes-groups.md#ga8: the group that an owner of these pods forms. All pods that exist are placed, or none.
+fn group_of_owner(pods: &[&PodFacts]) -> Group {
+    let bound = pods.iter().filter(|pod| pod.node.is_some());
+    let is_placed = |pod: &&&PodFacts| pod.node.is_none() && !pod.gated && !pod.of_other_scheduler && !pod.terminating;
+    let placed = pods.iter().filter(is_placed);
+    Group {
+        min_count: bound.clone().filter(|pod| !pod.terminating).count() + placed.clone().count(),
+        priority: placed.map(|pod| pod.priority).min().unwrap_or(0),
+        victim_priority: bound.map(|pod| pod.priority).min().unwrap_or(0),
+        preempts: true,
+        sets_policy: false,
+        class: None,
+        whole: true,
+        topology_keys: Vec::new(),
+    }
 }
 
 /// docs/rules/kubernetes-groups.md#g20, docs/rules/toleration.md#t2: the values of a pod that its group determines.

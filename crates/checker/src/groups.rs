@@ -4,7 +4,6 @@ use reprieve_api::workload::{PreemptionMode, Workload, WorkloadGroup};
 use reprieve_api::{NamespacedName, ObjectSet};
 
 use crate::classes::Classes;
-use crate::cluster::PodFacts;
 
 const PREEMPTION_PRIORITY_CLASS: &str = "reprieve.dev/preemption-priority-class";
 
@@ -80,23 +79,6 @@ fn from_workload(classes: &Classes, max_excess: u32, workload: &Workload, part: 
         sets_policy: named(class).is_some(),
         class: named(class),
         whole: is_preempted_whole(part),
-        topology_keys: Vec::new(),
-    }
-}
-
-/// docs/rules/kubernetes-groups.md#ga8: the group that an owner of these pods forms. All pods that exist are placed, or none.
-pub fn from_owner(pods: &[&PodFacts]) -> Group {
-    let bound = pods.iter().filter(|pod| pod.node.is_some());
-    let is_placed = |pod: &&&PodFacts| pod.node.is_none() && !pod.gated && !pod.of_other_scheduler && !pod.terminating;
-    let placed = pods.iter().filter(is_placed);
-    Group {
-        min_count: bound.clone().filter(|pod| !pod.terminating).count() + placed.clone().count(),
-        priority: placed.map(|pod| pod.priority).min().unwrap_or(0),
-        victim_priority: bound.map(|pod| pod.priority).min().unwrap_or(0),
-        preempts: true,
-        sets_policy: false,
-        class: None,
-        whole: true,
         topology_keys: Vec::new(),
     }
 }

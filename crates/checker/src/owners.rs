@@ -3,8 +3,6 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use reprieve_api::{NamespacedName, Object, ObjectSet, Pod, named_group_of};
 
-use crate::settings::Settings;
-
 /// The kinds of owners: group and kind, the value of `gangsFromOwners`, and the label with which pods name the owner.
 pub const OWNERS: [(&str, &str, &str, &str); 6] = [
     ("jobset.x-k8s.io", "JobSet", "JobSet", "jobset.sigs.k8s.io/jobset-name"),
@@ -15,17 +13,19 @@ pub const OWNERS: [(&str, &str, &str, &str); 6] = [
     ("batch", "Job", "IndexedJob", ""),
 ];
 
+/// The argument `gangsFromOwners`: for each kind of [`OWNERS`] whether its pods form gangs.
+pub type GangsFromOwners = [bool; OWNERS.len()];
+
 /// Kinds that are no owners themselves but stand between an owner and its pods.
 const BETWEEN: [(&str, &str); 2] = [("apps", "StatefulSet"), ("", "Pod")];
 
 /// The group of a pod: the one that it names, else the gang of its outermost owner. The flag says whether an owner forms it.
-pub fn group_of(objects: &ObjectSet, settings: Settings, pod: &Pod) -> Option<(NamespacedName, bool)> {
+pub fn group_of(objects: &ObjectSet, listed: GangsFromOwners, pod: &Pod) -> Option<(NamespacedName, bool)> {
     if let Some(named) = named_group_of(pod) {
         return Some((named, false));
     }
-    let considered = |wanted: &str| {
-        OWNERS.iter().zip(settings.gangs_from_owners).any(|((_, _, name, _), is_listed)| is_listed && *name == wanted)
-    };
+    let considered =
+        |wanted: &str| OWNERS.iter().zip(listed).any(|((_, _, name, _), is_listed)| is_listed && *name == wanted);
     let mut owner: Option<(&str, String, bool)> = None;
     let (mut next, mut steps) = (controller(&pod.metadata).cloned(), 0);
     while let Some(reference) = next.filter(|_| steps < 8) {

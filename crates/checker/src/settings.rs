@@ -2,7 +2,7 @@
 
 use reprieve_api::Profile;
 
-use crate::owners::OWNERS;
+use crate::owners::{GangsFromOwners, OWNERS};
 
 /// The settings of policy Kubernetes that the checker reads.
 #[derive(Clone, Copy, Debug)]
@@ -22,9 +22,6 @@ pub struct Settings {
     pub gangs_from_owners: GangsFromOwners,
 }
 
-/// The argument `gangsFromOwners`: for each kind of [`crate::owners::OWNERS`] whether its pods form gangs.
-pub type GangsFromOwners = [bool; 6];
-
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -33,7 +30,7 @@ impl Default for Settings {
             greedy: false,
             waits_for_stale_nominations: false,
             refuses_mismatch: false,
-            gangs_from_owners: [true; 6],
+            gangs_from_owners: [true; OWNERS.len()],
         }
     }
 }

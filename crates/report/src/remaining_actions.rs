@@ -207,7 +207,7 @@ fn is_of_broken_job(loaded: &Loaded, policy: &Policy, pod: &NamespacedName) -> b
         let members = || job.members.iter().map(|pod| snapshot.pod(*pod)).filter(|pod| pod.node.is_some());
         let leaves = |pod: &Pod| pod.soft_evicted || pod.terminating.is_some();
         let by_preemption =
-            |pod: &Pod| pod.soft_evicted || pod.terminating.is_some_and(|leaving| leaving.by_preemption);
+            |pod: &Pod| pod.soft_evicted || pod.terminating.is_some_and(|terminating| terminating.by_preemption);
         let running = members().filter(|pod| !leaves(pod)).count();
         job.min_member > 1 && members().any(by_preemption) && running < job.min_member
     })

@@ -40,7 +40,7 @@ fn evicted_in_all(life: &mut Life) -> Vec<String> {
 
 #[test]
 fn a_gang_is_evicted_whole_also_if_its_owner_arrives_last() {
-    let pods = vec![worker("a", 2, Some("node")), worker("b", 2, Some("node")), pod("high", 10, 2, None)];
+    let pods = [worker("a", 2, Some("node")), worker("b", 2, Some("node")), pod("high", 10, 2, None)];
     for is_owner_known in [true, false] {
         let owner = if is_owner_known { read(JOB) } else { Vec::new() };
         let mut life = Life::new(with(pods.iter().cloned().chain(owner).collect()));

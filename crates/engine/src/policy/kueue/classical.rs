@@ -86,7 +86,7 @@ impl TakePass<'_, '_> {
             let candidates = self.queues.iter().find(|(_, candidates)| candidates.queue == queue);
             candidates.map_or(Claim::Reclaim, |(class, _)| self.claim(*class))
         };
-        search.report_spared_in_tree(quota, &claim, recorder);
+        search.report_spared_in_tree(quota, claim, recorder);
         let first = |queue: usize| self.next(queue, self.queues[queue].1.first).map(Reverse);
         let mut nexts: BinaryHeap<Reverse<NextCandidate>> = (0..self.queues.len()).filter_map(first).collect();
         let mut taken: Vec<Victim> = Vec::new();
