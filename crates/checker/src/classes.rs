@@ -12,6 +12,7 @@ const SECONDS: &str = "preemption-toleration.scheduling.x-k8s.io/toleration-seco
 const ALLOW_PREEMPTION: &str = "yunikorn.apache.org/allow-preemption";
 
 /// The classes by name, with the two that every cluster has.
+#[derive(Clone)]
 pub struct Classes {
     by_name: BTreeMap<String, Class>,
     global_default: Option<Class>,

@@ -11,10 +11,14 @@ use crate::amount::{self, Amounts};
 use crate::classes::Classes;
 use crate::finding::Finding;
 use crate::groups::{self, Group};
+use crate::obstacle::is_unsupported;
 use crate::selector::Labels;
 use crate::term::{Term, required_terms};
 
+const RETURNS: &str = "reprieve.dev/returns";
+
 /// The cluster as the objects describe it.
+#[derive(Clone)]
 pub struct Cluster<'o> {
     /// The raw objects; budgets are read from here.
     pub objects: &'o ObjectSet,
@@ -30,10 +34,13 @@ pub struct Cluster<'o> {
     pub units: Vec<Unit>,
     /// By pod: its unit; `None` if it is not bound.
     pub unit_of: Vec<Option<usize>>,
+    /// By budget: the disruptions that the objects do not show yet.
+    pub charged: Vec<i64>,
     namespaces: BTreeMap<String, Labels>,
 }
 
 /// A node.
+#[derive(Clone)]
 pub struct NodeFacts {
     pub name: String,
     pub labels: Labels,
@@ -46,6 +53,7 @@ pub struct NodeFacts {
 
 /// A bound or pending pod.
 // Fields: flat, because no rule reads particular fields together.
+#[derive(Clone)]
 pub struct PodFacts {
     pub name: NamespacedName,
     pub labels: Labels,
@@ -65,6 +73,8 @@ pub struct PodFacts {
     pub preempted: bool,
     /// Running, with a deferred resize.
     pub resizing: bool,
+    /// docs/rules/kubernetes-groups.md#g24: bound, and created again after an eviction, as a pod that this scheduler places.
+    pub returns: bool,
     /// The group that the pod names, defined or not.
     pub group: Option<NamespacedName>,
     /// Pending with scheduling gates.
@@ -83,6 +93,7 @@ impl PodFacts {
 }
 
 /// The unit of preemption.
+#[derive(Clone)]
 pub struct Unit {
     /// Sorted by name.
     pub pods: Vec<usize>,
@@ -105,22 +116,59 @@ impl<'o> Cluster<'o> {
         }
         pods.sort_by(|a, b| a.name.cmp(&b.name));
         mark_members_of_other_schedulers(&mut pods, scheduler);
+        for pod in &mut pods {
+            pod.returns &= !is_unsupported(pod) && scheduler.is_none_or(|name| scheduler_of(pod) == name);
+        }
         let mut groups = BTreeMap::new();
         for name in pods.iter().filter_map(|pod| pod.group.as_ref()) {
             if let Some(group) = groups::read(objects, &classes, max_excess, name) {
                 groups.insert(name.clone(), group);
             }
         }
-        let units = units(&pods, &groups);
-        let mut unit_of = vec![None; pods.len()];
-        for (index, unit) in units.iter().enumerate() {
-            unit.pods.iter().for_each(|&pod| unit_of[pod] = Some(index));
-        }
         let labels = |namespace: &Namespace| {
             (namespace.metadata.name.clone().unwrap_or_default(), namespace.metadata.labels.clone().unwrap_or_default())
         };
         let namespaces = objects.namespaces.iter().map(|namespace| labels(&namespace.object)).collect();
-        Ok(Self { objects, classes, nodes, pods, groups, units, unit_of, namespaces })
+        let charged = vec![0; objects.budgets.len()];
+        let (units, unit_of) = (Vec::new(), Vec::new());
+        let mut cluster = Self { objects, classes, nodes, pods, groups, units, unit_of, charged, namespaces };
+        cluster.form_units();
+        Ok(cluster)
+    }
+
+    fn form_units(&mut self) {
+        self.units = units(&self.pods, &self.groups);
+        self.unit_of = vec![None; self.pods.len()];
+        for (index, unit) in self.units.iter().enumerate() {
+            unit.pods.iter().for_each(|&pod| self.unit_of[pod] = Some(index));
+        }
+    }
+
+    /// Removes pods from their nodes.
+    pub fn unbind(&mut self, pods: &[usize]) {
+        for &pod in pods {
+            let facts = &mut self.pods[pod];
+            // An equal pod requests what this one was allocated.
+            facts.requests = facts.allocated.clone();
+            (facts.node, facts.start, facts.scheduled, facts.resizing) = (None, None, None, false);
+            (facts.terminating, facts.preempted) = (false, false);
+        }
+        self.form_units();
+    }
+
+    /// Binds a pod to a node.
+    pub fn place(&mut self, pod: usize, node: usize, now: Timestamp) {
+        let facts = &mut self.pods[pod];
+        facts.allocated = facts.requests.clone();
+        (facts.node, facts.nominated, facts.scheduled, facts.resizing) = (Some(node), None, Some(now), false);
+        self.form_units();
+    }
+
+    /// The sum of (priority + 2^31) over the pods of these units, and the number of the pods.
+    pub fn weight(&self, units: &[usize]) -> (i128, usize) {
+        let units = || units.iter().map(|&unit| &self.units[unit]);
+        let sum = units().map(|unit| i128::from(unit.priority + (1 << 31)) * unit.pods.len() as i128).sum();
+        (sum, units().map(|unit| unit.pods.len()).sum())
     }
 
     /// The pod of this name.
@@ -223,6 +271,7 @@ fn read_pod(pod: &Pod, nodes: &[NodeFacts], classes: &Classes) -> Result<Option<
         terminating: pod.metadata.deletion_timestamp.is_some(),
         preempted: pod.metadata.deletion_timestamp.is_some() && preempted.is_some(),
         resizing: node.is_some() && deferred.is_some(),
+        returns: node.is_some() && is_created_again(pod),
         group: reprieve_api::group_of(pod),
         gated,
         of_other_scheduler: false,
@@ -232,6 +281,13 @@ fn read_pod(pod: &Pod, nodes: &[NodeFacts], classes: &Classes) -> Result<Option<
         spec,
         name,
     }))
+}
+
+/// Whether a controller that is not tied to a node owns the pod, and the pod does not deny its return.
+fn is_created_again(pod: &Pod) -> bool {
+    let denies = pod.metadata.annotations.iter().flatten().any(|(key, value)| key == RETURNS && value == "false");
+    let mut controllers = pod.metadata.owner_references.iter().flatten().filter(|owner| owner.controller == Some(true));
+    !denies && controllers.any(|owner| owner.kind != "DaemonSet" && owner.kind != "Node")
 }
 
 /// docs/rules/kubernetes-groups.md#g1, docs/rules/kubernetes-groups.md#g2, docs/rules/kubernetes-groups.md#g16: all bound pods of a group

@@ -8,6 +8,7 @@ use crate::classes::Classes;
 const PREEMPTION_PRIORITY_CLASS: &str = "reprieve.dev/preemption-priority-class";
 
 /// A group, as a preemptor and as a victim.
+#[derive(Clone)]
 pub struct Group {
     /// The number of members that must run for any to be placed.
     pub min_count: usize,

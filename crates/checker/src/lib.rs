@@ -2,11 +2,12 @@
 //! docs/rules/kubernetes-groups.md and docs/rules/toleration.md on the raw objects. It shares no code with the engine or the loader, so
 //! that it finds errors in both, and it is slow on purpose: it caches nothing.
 //!
-//! For a pod it tries every node and accepts only the one right answer. For a group it takes the placement as given and checks all that
+//! For a pod it tries every node and accepts only the one right answer, or one of several if a group among the victims returns. For a group it takes the placement as given and checks all that
 //! follows from it; `group` says what it does not check. `reprieve test`, the simulator and property tests call [`check`].
 
 mod affinity;
 mod amount;
+mod cascades;
 mod claimed;
 mod classes;
 mod cluster;
@@ -20,6 +21,7 @@ mod members;
 mod obstacle;
 mod occupancy;
 mod pod;
+mod pod_search;
 mod reprieve;
 mod selector;
 mod spread;
@@ -44,6 +46,8 @@ pub struct Claim<'a> {
     pub preemptor: &'a PreemptorRef,
     /// Whether groups are decided with the priority cut.
     pub priority_cut: bool,
+    /// Whether the cost of a plan includes what returning victims evict.
+    pub cascades: bool,
     /// The maximum by which a group's preemption priority may exceed its scheduling priority.
     pub max_preemption_priority_excess: u32,
     /// The name of the scheduler; if not set, each group belongs to the scheduler that its members name.
@@ -65,7 +69,7 @@ fn run(claim: &Claim<'_>) -> Result<Vec<Finding>, Finding> {
         "Pod" => cluster
             .pod(&name.to_string())
             .filter(|&pod| cluster.pods[pod].node.is_none() || cluster.pods[pod].resizing)
-            .map(|pod| pod::check(&cluster, &claimed, pod, claim.now)),
+            .map(|pod| pod::check(&cluster, &claimed, pod, claim.now, claim.cascades)),
         "PodGroup" => {
             // docs/rules/kubernetes-groups.md#g21: the group of a Workload may be named with dashes.
             let is_it = |group: &&reprieve_api::NamespacedName| {

@@ -1,27 +1,34 @@
 //! A pod as the preemptor: every node is tried, and the claim must be equal to the result.
 
-use std::cmp::Reverse;
-
 use jiff::Timestamp;
 use reprieve_api::OutcomeName;
 
+use crate::cascades::{LowestTotal, lowest_total};
 use crate::claimed::ClaimedAnswer;
 use crate::cluster::Cluster;
 use crate::finding::Finding;
-use crate::fit::{Preemptor, fits, is_unresolvable};
-use crate::lawful::{in_progress_for_pod, pods_of, potential_victims, unknown_class_on};
+use crate::fit::{Preemptor, fits};
+use crate::lawful::{in_progress_for_pod, pods_of, unknown_class_on};
 use crate::members::is_monotonic;
 use crate::obstacle::{is_gang_refused, is_unsupported};
 use crate::occupancy::Occupancy;
-use crate::reprieve::{ReprieveResult, reprieve, start};
+use crate::pod_search::PodSearch;
+use crate::reprieve::ReprieveResult;
 
 /// What is wrong with an answer about one pod.
-pub fn check(cluster: &Cluster<'_>, claimed: &ClaimedAnswer<'_>, pod: usize, now: Timestamp) -> Vec<Finding> {
+pub fn check(
+    cluster: &Cluster<'_>,
+    claimed: &ClaimedAnswer<'_>,
+    pod: usize,
+    now: Timestamp,
+    cascades: bool,
+) -> Vec<Finding> {
     let facts = &cluster.pods[pod];
     let preemptor = Preemptor { priority: facts.priority, pods: vec![pod], resize: facts.resizing, now };
     // A resized pod is counted once, with its desired requests.
     let occupancy = Occupancy::of(cluster).without(&[pod]);
-    let check = PodCheck { cluster, claimed, preemptor: &preemptor, occupancy: &occupancy, pod };
+    let search = PodSearch { cluster, preemptor: &preemptor, occupancy: &occupancy, pod };
+    let check = PodCheck { cluster, claimed, preemptor: &preemptor, occupancy: &occupancy, search, pod, cascades };
     if facts.node.is_none() && (facts.gated || is_unsupported(facts) || is_gang_refused(cluster, facts)) {
         return claimed.must_be_refused(pod);
     }
@@ -39,7 +46,10 @@ struct PodCheck<'a> {
     claimed: &'a ClaimedAnswer<'a>,
     preemptor: &'a Preemptor,
     occupancy: &'a Occupancy<'a>,
+    search: PodSearch<'a>,
     pod: usize,
+    /// Whether second-order evictions count.
+    cascades: bool,
 }
 
 impl PodCheck<'_> {
@@ -49,7 +59,7 @@ impl PodCheck<'_> {
         findings.extend(self.does_not_fit(self.occupancy, node));
         let nominated = self.cluster.pods[self.pod].nominated;
         if let Some(nominated) = nominated.filter(|&nominated| nominated != node && !self.preemptor.resize)
-            && self.fits(self.occupancy, nominated)
+            && self.search.fits(self.occupancy, nominated)
         {
             findings.push(Finding::NominatedNodeSkipped { node: self.cluster.node_name(nominated) });
         }
@@ -65,7 +75,7 @@ impl PodCheck<'_> {
         let removed = self.occupancy.without(&self.claimed.victims);
         findings.extend(self.does_not_fit(&removed, node));
         if self.preemptor.resize || is_monotonic(&self.cluster.pods[self.pod]) {
-            let is_valid = |occupancy: &Occupancy<'_>| self.fits(occupancy, node);
+            let is_valid = |occupancy: &Occupancy<'_>| self.search.fits(occupancy, node);
             findings.extend(self.claimed.spare_victims(&removed, &is_valid));
         }
         for unit in self.claimed.units() {
@@ -100,7 +110,7 @@ impl PodCheck<'_> {
             return findings;
         }
         findings.extend(in_progress_for_pod(self.occupancy, self.preemptor, self.pod));
-        if let Some((node, result)) = self.best() {
+        if let Some((node, result)) = self.search.best() {
             let victims = self.cluster.pod_names(&pods_of(self.cluster, &result.victims));
             findings.push(Finding::LawfulPlan { node: self.cluster.node_name(node), victims });
         }
@@ -123,24 +133,14 @@ impl PodCheck<'_> {
         node
     }
 
-    fn fits(&self, occupancy: &Occupancy<'_>, node: usize) -> bool {
-        fits(occupancy, self.preemptor, self.pod, node).is_ok()
-    }
-
     fn does_not_fit(&self, occupancy: &Occupancy<'_>, node: usize) -> Option<Finding> {
         let failure = fits(occupancy, self.preemptor, self.pod, node).err()?;
         let (pod, node) = (self.cluster.pod_name(self.pod), self.cluster.node_name(node));
         Some(Finding::DoesNotFit { pod, node, failure })
     }
 
-    /// The nodes on which the pod may be placed: all, or its own for a resized pod.
-    fn nodes(&self) -> Vec<usize> {
-        let own = self.cluster.pods[self.pod].node.filter(|_| self.preemptor.resize);
-        own.map_or_else(|| (0..self.cluster.nodes.len()).collect(), |own| vec![own])
-    }
-
     fn fits_now(&self) -> Option<Finding> {
-        let node = self.nodes().into_iter().find(|&node| self.fits(self.occupancy, node))?;
+        let node = self.search.nodes().into_iter().find(|&node| self.search.fits(self.occupancy, node))?;
         Some(Finding::FitsNow { pod: self.cluster.pod_name(self.pod), node: self.cluster.node_name(node) })
     }
 
@@ -149,44 +149,32 @@ impl PodCheck<'_> {
         (!facts.preempts).then(|| Finding::MayNotPreempt { pod: facts.name.to_string() })
     }
 
-    /// docs/rules/kubernetes-pods.md#p8, docs/rules/kubernetes-pods.md#p11 to docs/rules/kubernetes-pods.md#p16: the victims on the node;
-    /// `None` if preemption there is not possible.
-    fn victims_on(&self, node: usize) -> Option<ReprieveResult> {
-        let unresolvable = is_unresolvable(self.occupancy, self.preemptor, self.pod, node);
-        if unresolvable || unknown_class_on(self.cluster, self.preemptor, node).is_some() {
-            return None;
-        }
-        let potential = potential_victims(self.cluster, self.preemptor, &[node]);
-        let removed = self.occupancy.without(&pods_of(self.cluster, &potential));
-        let is_valid = |occupancy: &Occupancy<'_>| self.fits(occupancy, node);
-        (!potential.is_empty() && is_valid(&removed)).then(|| reprieve(&removed, &potential, &is_valid))
-    }
-
-    /// docs/rules/kubernetes-pods.md#p17: the cheapest node and its victims.
-    fn best(&self) -> Option<(usize, ReprieveResult)> {
-        let plans = self.nodes().into_iter().filter_map(|node| Some((node, self.victims_on(node)?)));
-        plans.min_by_key(|(node, result)| {
-            let units = || result.victims.iter().map(|&unit| &self.cluster.units[unit]);
-            let highest = units().map(|unit| unit.priority).max();
-            let sum: i128 = units().map(|unit| i128::from(unit.priority + (1 << 31)) * unit.pods.len() as i128).sum();
-            let count: usize = units().map(|unit| unit.pods.len()).sum();
-            let top = units().filter(|unit| Some(unit.priority) == highest);
-            let earliest = top.flat_map(|unit| &unit.pods).map(|&pod| start(&self.cluster.pods[pod])).min();
-            (result.violations, highest, sum, count, Reverse(earliest), *node)
-        })
-    }
-
     fn not_the_best(&self, node: usize) -> Vec<Finding> {
         let mut findings = Vec::new();
-        let expected = self.victims_on(node).map(|result| pods_of(self.cluster, &result.victims)).unwrap_or_default();
+        let on_node = self.search.victims_on(node);
+        let expected = on_node.map(|result| pods_of(self.cluster, &result.victims)).unwrap_or_default();
         let expected = self.cluster.pod_names(&expected);
         if expected != self.cluster.pod_names(&self.claimed.victims) {
             findings.push(Finding::WrongVictims { node: self.cluster.node_name(node), expected });
         }
-        if let Some((best, result)) = self.best().filter(|(best, _)| *best != node) {
+        if let Some((best, result)) = self.best_but(node) {
             let victims = self.cluster.pod_names(&pods_of(self.cluster, &result.victims));
             findings.push(Finding::WrongNode { best: self.cluster.node_name(best), victims });
         }
         findings
+    }
+
+    /// The best node, unless it is this one or may be.
+    fn best_but(&self, node: usize) -> Option<(usize, ReprieveResult)> {
+        if !self.cascades {
+            return self.search.best().filter(|(best, _)| *best != node);
+        }
+        match lowest_total(&self.search) {
+            LowestTotal::Is(best, result) => (best != node).then_some((best, result)),
+            LowestTotal::IsOneOf(plans) => {
+                let is_possible = plans.iter().any(|(possible, _)| *possible == node);
+                plans.into_iter().next().filter(|_| !is_possible)
+            }
+        }
     }
 }

@@ -65,23 +65,19 @@ pub fn start(pod: &PodFacts) -> Timestamp {
 /// The units that violate a budget, each with the number of its pods that do. All budgets that match a pod are charged, in order of
 /// importance and before any unit is reprieved; one that is exhausted is enough.
 pub fn violating(cluster: &Cluster<'_>, ordered: &[usize]) -> BTreeMap<usize, usize> {
-    let budgets: Vec<_> = cluster.objects.budgets.iter().map(|sourced| &sourced.object).collect();
-    let status = |index: usize| budgets[index].status.clone().unwrap_or_default();
+    let budgets = cluster.objects.budgets.iter().map(|sourced| &sourced.object);
+    let allowed =
+        budgets.map(|budget| budget.status.as_ref().and_then(|status| status.disruptions_allowed).unwrap_or(0));
     let mut left: Vec<i64> =
-        (0..budgets.len()).map(|index| i64::from(status(index).disruptions_allowed.unwrap_or(0))).collect();
+        allowed.zip(&cluster.charged).map(|(allowed, charged)| i64::from(allowed) - charged).collect();
     let mut violating = BTreeMap::new();
     for &unit in ordered {
         for pod in cluster.units[unit].pods.iter().map(|&pod| &cluster.pods[pod]) {
             let mut exhausted = false;
-            for (index, budget) in budgets.iter().enumerate() {
-                let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-                let applies = NamespacedName::from_meta(&budget.metadata).namespace == pod.name.namespace
-                    && !pod.labels.is_empty()
-                    && selector.is_some_and(|selector| !is_empty(selector))
-                    && selects(selector, &pod.labels);
-                if applies && !status(index).disrupted_pods.unwrap_or_default().contains_key(&pod.name.name) {
-                    left[index] -= 1;
-                    exhausted |= left[index] < 0;
+            for (index, left) in left.iter_mut().enumerate() {
+                if is_covered(cluster, index, pod) {
+                    *left -= 1;
+                    exhausted |= *left < 0;
                 }
             }
             if exhausted {
@@ -90,4 +86,22 @@ pub fn violating(cluster: &Cluster<'_>, ordered: &[usize]) -> BTreeMap<usize, us
         }
     }
     violating
+}
+
+/// By budget: how many of these pods it covers.
+pub fn charge(cluster: &Cluster<'_>, pods: &[usize]) -> Vec<i64> {
+    let covered = |budget| pods.iter().filter(|&&pod| is_covered(cluster, budget, &cluster.pods[pod])).count();
+    (0..cluster.objects.budgets.len()).map(|budget| covered(budget) as i64).collect()
+}
+
+/// Whether the budget at this index counts the eviction of a pod.
+fn is_covered(cluster: &Cluster<'_>, budget: usize, pod: &PodFacts) -> bool {
+    let budget = &cluster.objects.budgets[budget].object;
+    let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+    let disrupted = budget.status.as_ref().and_then(|status| status.disrupted_pods.as_ref());
+    NamespacedName::from_meta(&budget.metadata).namespace == pod.name.namespace
+        && !pod.labels.is_empty()
+        && selector.is_some_and(|selector| !is_empty(selector))
+        && selects(selector, &pod.labels)
+        && disrupted.is_none_or(|disrupted| !disrupted.contains_key(&pod.name.name))
 }

@@ -10,11 +10,12 @@ use jiff::{SignedDuration, Timestamp};
 use reprieve_api::OutcomeName;
 use reprieve_report::budget_report::violates;
 use reprieve_report::decision::{
-    ActionReport, DecisionReport, FlavorReport, PlaceResult, PlacementReport, SparedReport, UnitReport,
+    ActionReport, DecisionReport, FlavorReport, PlaceResult, PlacementReport, SparedReport, UnitReport, VictimReport,
 };
 use reprieve_report::plural::count;
 use reprieve_report::queue_report::{FormattedAmount, QueueAmounts, QueueReport};
 use reprieve_report::quota_report::{CohortReport, FlavorQuotaReport};
+use reprieve_report::return_report::{JUDGING_ENDED, NOT_RECREATED};
 
 use crate::output::escaped;
 
@@ -55,7 +56,8 @@ pub fn decision(report: &DecisionReport, detail: Detail) -> String {
     let parts = parts(report, detail).into_iter();
     let tables = parts.map(|Rows { header, rows, colour }| table(header, rows.into_iter(), colour));
     let violations = report.explanation.budgets.iter().map(|budget| budget.sentence("the plan"));
-    document(headline(report), violations, tables, &report.warnings)
+    let ended = report.explanation.judging_ended.then(|| JUDGING_ENDED.to_owned());
+    document(headline(report), violations.chain(ended), tables, &report.warnings)
 }
 
 /// A first line, the violated budgets below it, the tables that are not empty, and the warnings. `violations` and `warnings` are made safe
@@ -128,9 +130,14 @@ fn victims(report: &DecisionReport) -> Rows {
         if !victim.violates.is_empty() {
             let _ = write!(reason, "; {}", violates(&victim.violates));
         }
-        vec![unit_name(&victim.unit), victim.unit.priority.to_string(), place(&victim.unit), running, reason]
+        let returns = victim.returns.as_ref().map(|returns| returns.text.clone()).unwrap_or_default();
+        vec![unit_name(&victim.unit), victim.unit.priority.to_string(), place(&victim.unit), running, reason, returns]
     });
-    Rows::new(&["VICTIM", "PRIORITY", place_title(units), "RUNNING FOR", "REASON"], rows, Some(Color::Red))
+    let header = ["VICTIM", "PRIORITY", place_title(units), "RUNNING FOR", "REASON", "WHEN IT RETURNS"];
+    let part = Rows::new(&header, rows, Some(Color::Red));
+    let may_return =
+        |victim: &VictimReport| victim.returns.as_ref().is_some_and(|returns| returns.result != NOT_RECREATED);
+    if report.explanation.victims.iter().any(may_return) { part } else { part.without_last() }
 }
 
 /// The title of the column with [`place`].

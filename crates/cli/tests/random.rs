@@ -5,6 +5,7 @@ use reprieve_api::read::documents;
 use reprieve_api::source::InputError;
 use reprieve_checker::{Claim, check};
 use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::kubernetes::Cascades;
 use reprieve_loader::build::{OnInvalid, load_for};
 use reprieve_loader::policy::{DEFAULT_NOW, Question, policy};
 use reprieve_loader::time::parse_time;
@@ -31,6 +32,11 @@ fn groups() {
 #[test]
 fn tolerations() {
     every_decision_is_accepted(&Options::tolerations());
+}
+
+#[test]
+fn cascades() {
+    every_decision_is_accepted(&Options::cascades());
 }
 
 #[test]
@@ -68,6 +74,7 @@ fn findings(text: &str) -> Result<Vec<String>, InputError> {
         now: parse_time(spec.now.as_deref().unwrap_or(DEFAULT_NOW))?,
         preemptor: &spec.preemptor,
         priority_cut: settings.priority_cut,
+        cascades: settings.cascades == Cascades::Include,
         max_preemption_priority_excess: settings.max_preemption_priority_excess,
         scheduler_name: None,
         answer: &answer,

@@ -25,7 +25,7 @@ impl Plan {
         }
         let victims: Vec<UnitId> = victims.into_iter().map(|victim| victim.unit).collect();
         let reasons = victims.iter().map(|&unit| reason(unit)).collect();
-        Self { placement, victims, cost, reasons }
+        Self { placement, victims, cost, reasons, second_order: None }
     }
 
     /// A plan that evicts workloads to free quota, without a placement.
@@ -36,7 +36,19 @@ impl Plan {
             cost.add_pods(unit.priority, 1, unit.start, 0);
         }
         let reasons = reasons.into_iter().map(EvictionReason::Quota).collect();
-        Self { placement: Placement::new(), victims, cost, reasons }
+        Self { placement: Placement::new(), victims, cost, reasons, second_order: None }
+    }
+
+    /// docs/rules/kubernetes-groups.md#g24: the cost with the evictions that returning victims cause. The highest priority and the
+    /// earliest start are those of the plan's own victims.
+    pub fn total_cost(&self) -> Cost {
+        let Some(second) = &self.second_order else { return self.cost };
+        Cost {
+            violations: self.cost.violations + second.violations,
+            weight: self.cost.weight + second.weight,
+            pods: self.cost.pods + second.pods,
+            ..self.cost
+        }
     }
 }
 

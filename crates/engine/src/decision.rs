@@ -45,6 +45,30 @@ pub struct Plan {
     pub cost: Cost,
     /// For each victim the reason for its eviction.
     pub reasons: Vec<EvictionReason>,
+    /// What the victims evict when they return; `None` if that was not decided.
+    pub second_order: Option<SecondOrder>,
+}
+
+/// docs/rules/kubernetes-groups.md#g24: the evictions that the returning victims of a plan cause.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SecondOrder {
+    /// The number of pods that violate a disruption budget.
+    pub violations: usize,
+    /// The sum over all pods of (priority + 2^31).
+    pub weight: i64,
+    /// The number of evicted pods.
+    pub pods: usize,
+    /// The evicted units, in the order of their eviction.
+    pub evictions: Vec<SecondOrderEviction>,
+}
+
+/// An eviction for a victim that returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SecondOrderEviction {
+    /// The victim of the plan that returns; the first one if several return together as a group.
+    pub returning: UnitId,
+    /// The unit that it evicts.
+    pub evicted: UnitId,
 }
 
 /// docs/rules/kubernetes-pods.md#p17, docs/rules/kubernetes-groups.md#g13: the cost of a plan; less is better. The fields are compared in
@@ -86,6 +110,8 @@ pub enum Difference {
     Originator,
     /// The node has no room; the chosen node has, and only quota is short.
     NoRoom,
+    /// What returning victims evict was not decided for this plan, because enough plans were judged before it.
+    NotJudged,
 }
 
 impl Difference {

@@ -1,10 +1,12 @@
 //! The reasons for a decision. The search reports each reason to a `Recorder` when it finds it; `NoRecorder` ignores all reports and is
 //! compiled away, `ExplanationRecorder` collects them into an [`Explanation`].
 
+use std::collections::BTreeSet;
+
 use crate::decision::{Difference, Outcome, Plan};
 use crate::domains::Domain;
 use crate::filters::FilterFailure;
-use crate::fit::{Preemptor, Shortage};
+use crate::fit::{Placement, Preemptor, Shortage};
 use crate::ids::{FlavorId, NodeId, PodId, QuotaResourceId, UnitId};
 use crate::laws::Law;
 use crate::snapshot::Snapshot;
@@ -16,12 +18,42 @@ pub struct Explanation {
     pub spared: Vec<SparedUnit>,
     /// For each victim, the reason why it could not be reprieved.
     pub victims: Vec<VictimReason>,
+    /// For each victim of the chosen plan, what follows its eviction; empty if that was not decided.
+    pub returns: Vec<ReturnEntry>,
+    /// Whether a plan of a lower cost than the chosen one was not judged, because enough plans were judged before it.
+    pub judging_ended: bool,
     /// For a pod: the result of each node that the search tried.
     pub nodes: Vec<NodeEntry>,
     /// For a group: the result of each domain that the search tried.
     pub domains: Vec<DomainEntry>,
     /// For a workload: each flavor that the search tried.
     pub flavors: Vec<FlavorAttempt>,
+}
+
+/// What follows the eviction of a victim. docs/rules/kubernetes-groups.md#g24
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReturnEntry {
+    /// The victim.
+    pub victim: UnitId,
+    /// What follows.
+    pub result: ReturnResult,
+}
+
+/// What follows the eviction of a victim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReturnResult {
+    /// Nothing creates it again.
+    NotRecreated,
+    /// It terminates already, so that the plan does not cause its return.
+    Terminating,
+    /// It returns, and another scheduler decides about it, or it has a requirement that no decision evaluates.
+    NotDecided,
+    /// It returns and fits on these nodes without preemption.
+    Fits(Vec<NodeId>),
+    /// It returns and fits on these nodes after the units are evicted.
+    Evicts(Vec<NodeId>, Vec<UnitId>),
+    /// It returns and stays pending.
+    Waits,
 }
 
 /// A running unit that is not a victim. If every unit, node and domain that is not decisive is removed from the input, with all pods there,
@@ -100,6 +132,14 @@ impl<R: Clone> PlacementResult<R> {
         match result {
             Ok(plan) => Self::HigherCost(plan.clone(), None),
             Err(refusal) => Self::Infeasible(refusal.clone()),
+        }
+    }
+
+    /// The plan, before a plan is chosen.
+    fn plan_mut(&mut self) -> Option<&mut Plan> {
+        match self {
+            Self::HigherCost(plan, _) => Some(plan),
+            Self::Chosen | Self::Infeasible(_) => None,
         }
     }
 
@@ -265,6 +305,26 @@ pub(crate) trait Recorder: Clone {
 
     /// The part of the input that the decision may depend on; all of it if never reported.
     fn decisive(&mut self, _decisive: Decisive) {}
+
+    /// What follows the evictions of the chosen plan, and whether a plan of a lower cost was not judged.
+    fn returns(&mut self, _returns: Vec<ReturnEntry>, _judging_ended: bool) {}
+
+    /// A reported plan with what its returning victims evict.
+    fn judged(&mut self, _plan: &Plan) {}
+
+    /// An empty recorder for a decision within this one.
+    fn nested(&self, snapshot: &Snapshot) -> Self;
+
+    /// Adds what a decision within this one, with this placement, depends on.
+    fn depends_on_nested(&mut self, _nested: Self, _placement: &Placement) {}
+
+    /// Marks the whole input as decisive.
+    fn depends_on_everything(&mut self) {}
+
+    /// The nodes that decisions within this one depend on; `None` if they depend on everything.
+    fn nested_nodes(&self) -> Option<Vec<NodeId>> {
+        Some(Vec::new())
+    }
 }
 
 /// Ignores every report.
@@ -273,6 +333,10 @@ pub(crate) struct NoRecorder;
 
 impl Recorder for NoRecorder {
     const RECORDS: bool = false;
+
+    fn nested(&self, _snapshot: &Snapshot) -> Self {
+        Self
+    }
 }
 
 /// Collects the reports of one decision.
@@ -283,6 +347,8 @@ pub(crate) struct ExplanationRecorder {
     /// Complete except for the units, which `finish` adds.
     explanation: Explanation,
     decisive: Option<Decisive>,
+    /// The nodes that decisions within this one depend on; `None` if they depend on everything.
+    nested: Option<BTreeSet<NodeId>>,
 }
 
 #[derive(Clone, Debug)]
@@ -294,12 +360,17 @@ enum UnitReport {
 
 impl ExplanationRecorder {
     pub fn new(snapshot: &Snapshot) -> Self {
-        Self { units: vec![None; snapshot.n_units()], explanation: Explanation::default(), decisive: None }
+        Self {
+            units: vec![None; snapshot.n_units()],
+            explanation: Explanation::default(),
+            decisive: None,
+            nested: Some(BTreeSet::new()),
+        }
     }
 
     /// The explanation of the outcome of the recorded search.
     pub fn finish(self, snapshot: &Snapshot, preemptor: &Preemptor, outcome: &Outcome) -> Explanation {
-        let Self { mut units, mut explanation, decisive } = self;
+        let Self { mut units, mut explanation, decisive, nested: _ } = self;
         let plan = match outcome {
             Outcome::Preempt(plan) => Some(plan),
             Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_) => None,
@@ -386,5 +457,41 @@ impl Recorder for ExplanationRecorder {
 
     fn decisive(&mut self, decisive: Decisive) {
         self.decisive = Some(decisive);
+    }
+
+    fn returns(&mut self, returns: Vec<ReturnEntry>, judging_ended: bool) {
+        (self.explanation.returns, self.explanation.judging_ended) = (returns, judging_ended);
+    }
+
+    fn judged(&mut self, judged: &Plan) {
+        let nodes = self.explanation.nodes.iter_mut().map(|entry| entry.result.plan_mut());
+        let domains = self.explanation.domains.iter_mut().map(|entry| entry.result.plan_mut());
+        if let Some(plan) = nodes.chain(domains).flatten().find(|plan| plan.placement == judged.placement) {
+            plan.second_order.clone_from(&judged.second_order);
+        }
+    }
+
+    fn nested(&self, snapshot: &Snapshot) -> Self {
+        Self::new(snapshot)
+    }
+
+    fn depends_on_nested(&mut self, nested: Self, placement: &Placement) {
+        let placed = placement.iter().map(|&(_, node)| node);
+        match (&mut self.nested, nested.decisive) {
+            (Some(nodes), Some(decisive)) => {
+                let of_nested = decisive.nodes.iter().enumerate().filter(|(_, is_decisive)| **is_decisive);
+                nodes.extend(of_nested.map(|(node, _)| NodeId::new(node)).chain(placed));
+            }
+            (_, None) => self.nested = None,
+            (None, Some(_)) => {}
+        }
+    }
+
+    fn depends_on_everything(&mut self) {
+        self.nested = None;
+    }
+
+    fn nested_nodes(&self) -> Option<Vec<NodeId>> {
+        Some(self.nested.as_ref()?.iter().copied().collect())
     }
 }

@@ -5,6 +5,7 @@
 
 mod delta;
 mod obstacle;
+mod recreation;
 
 use std::cmp::Reverse;
 
@@ -18,6 +19,7 @@ use crate::shape::{Shape, Taint};
 use crate::workloads::{QuotaRules, Workload};
 
 pub use obstacle::{Obstacle, QueueRefusal};
+pub use recreation::Recreation;
 
 /// The tables from which a snapshot is built.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -131,6 +133,8 @@ pub struct Pod {
     pub marked_for: Option<TextId>,
     /// Whether another operator was asked to delete the pod, which only policy Koordinator reads.
     pub soft_evicted: bool,
+    /// What follows if the bound pod is evicted, which only policy Kubernetes reads.
+    pub recreation: Recreation,
 }
 
 /// The preemption toleration of a priority class.

@@ -65,6 +65,24 @@ impl<'s> WhatIf<'s> {
         self.log.push(Undo::Charged { queue, shape });
     }
 
+    /// Calls `look` with the snapshot as it is without the changes, which are made again afterwards. `look` must restore the snapshot. No
+    /// queue may be charged.
+    pub(crate) fn outside<T>(&mut self, look: impl FnOnce(&mut Snapshot) -> T) -> T {
+        let Self { snapshot, inter_pod, log } = self;
+        let mut changes = Vec::with_capacity(log.len());
+        for undo in log.drain(..).rev() {
+            let Undo::Moved { pod, from } = undo else { unreachable!("the caller charges no queue") };
+            let to = snapshot.move_to(pod, from);
+            inter_pod.moved(snapshot, pod, to, from);
+            changes.push((pod, to));
+        }
+        let result = look(snapshot);
+        for (pod, to) in changes.into_iter().rev() {
+            self.move_to(pod, to);
+        }
+        result
+    }
+
     /// The current length of the log.
     pub fn mark(&self) -> Mark {
         Mark(self.log.len())

@@ -419,6 +419,7 @@ impl SnapshotBuilder {
             obstacle,
             marked_for,
             soft_evicted: object.is_soft_evicted(),
+            recreation: self.obstacles.recreation(object),
             ..Pod::default()
         }
     }

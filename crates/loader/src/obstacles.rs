@@ -1,17 +1,26 @@
-//! Finds what keeps a pending pod from being placed, apart from room: another scheduler, scheduling gates, unsupported fields.
+//! Finds what keeps a pending pod from being placed, apart from room: another scheduler, scheduling gates, unsupported fields. Also whether a
+//! bound pod would be such a pending pod after its eviction.
 
 use std::collections::BTreeMap;
 
 use reprieve_api::{NamespacedName, ObjectSet, Pod, job_of};
-use reprieve_engine::snapshot::{Obstacle, QueueRefusal};
+use reprieve_engine::policy::kubernetes::Cascades;
+use reprieve_engine::snapshot::{Obstacle, QueueRefusal, Recreation};
 use reprieve_engine::{Policy, TextId};
 
 use crate::Interner;
 use crate::schedulers::Schedulers;
 use crate::unsupported::{field_of_job, field_of_pod};
+use crate::untrusted::Untrusted;
 
 /// The scheduling gate that Kueue sets on the pods of a workload, and removes when it admits the workload.
 const ADMISSION_GATE: &str = "kueue.x-k8s.io/admission";
+
+/// The annotation with which a pod denies that its controller creates it again.
+pub const RETURNS: &str = "reprieve.dev/returns";
+
+/// The kinds of controllers whose pods belong to one node.
+const PER_NODE: [&str; 2] = ["DaemonSet", "Node"];
 
 /// The obstacles of pending pods under one policy and for one scheduler.
 pub struct Obstacles {
@@ -55,6 +64,26 @@ impl Obstacles {
         };
         let field = field_of_pod(pod, &self.policy).or_else(of_job)?;
         Some(Obstacle::Unsupported(TextId(texts.id(&field))))
+    }
+
+    /// Returns what follows the eviction of a bound pod; always `Never` under a policy that does not ask for it. Anyone who creates a pod can
+    /// write its owner and its annotations: they only count in the cost of plans that evict this very pod.
+    pub fn recreation(&self, pod: &Pod) -> Recreation {
+        let is_read = matches!(self.policy, Policy::Kubernetes(policy) if policy.cascades == Cascades::Include);
+        let is_bound = pod.node_name.as_ref().is_some_and(|node| !node.is_empty());
+        let annotation = pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(RETURNS));
+        let is_denied = Untrusted::new(annotation).check(|value| value.is_some_and(|value| value == "false"));
+        let mut owners = pod.metadata.owner_references.iter().flatten().map(Untrusted::new);
+        let is_controlled = |kind: &str| !PER_NODE.contains(&kind);
+        if !is_read
+            || !is_bound
+            || is_denied
+            || !owners.any(|owner| owner.check(|owner| owner.controller == Some(true) && is_controlled(&owner.kind)))
+        {
+            return Recreation::Never;
+        }
+        let is_decided = !self.schedulers.is_foreign(pod) && field_of_pod(pod, &self.policy).is_none();
+        if is_decided { Recreation::Decided } else { Recreation::NotDecided }
     }
 }
 

@@ -76,6 +76,9 @@ pub struct ExplanationReport {
     pub law: Option<LawReport>,
     /// The cost of the plan.
     pub cost: Option<CostReport>,
+    /// Whether a cheaper plan was not judged, because enough plans were judged with the evictions that returning victims cause.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub judging_ended: bool,
     /// The disruption budgets that the plan violates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<BudgetReport>,
@@ -177,6 +180,21 @@ pub struct CostReport {
     /// The earliest start among the victims of the highest priority.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest_start: Option<String>,
+    /// What the returning victims evict; these amounts are added to the others when plans are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub second_order: Option<SecondOrderReport>,
+}
+
+/// The cost of second-order evictions.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SecondOrderReport {
+    /// The number of pods that violate a disruption budget.
+    pub budget_violations: usize,
+    /// The sum over all pods of (priority + 2^31).
+    pub priority_sum: i64,
+    /// The number of evicted pods.
+    pub pods: usize,
 }
 
 /// A unit: a pod, or the running pods of a group.
@@ -226,6 +244,25 @@ pub struct VictimReport {
     /// The disruption budgets that the plan violates and that select a pod of this victim.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub violates: Vec<String>,
+    /// What follows its eviction, if the cost of the plan includes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub returns: Option<ReturnReport>,
+}
+
+/// What follows the eviction of a victim.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReturnReport {
+    /// `NotRecreated`, `Terminating`, `NotDecided`, `Fits`, `Evicts` or `Waits`.
+    pub result: &'static str,
+    /// The nodes on which its new pods fit.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<String>,
+    /// The pods that its new pods would evict.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub evicts: Vec<String>,
+    /// The result as a phrase.
+    pub text: String,
 }
 
 /// A unit that is not evicted, and the reason.
@@ -297,6 +334,8 @@ pub enum PlaceResult {
     HigherCost,
     /// Landing there costs as much as in the chosen place.
     EqualCost,
+    /// Enough plans were judged with the evictions that returning victims cause before this one.
+    NotJudged,
     /// The preemptor cannot land there.
     Infeasible,
 }

@@ -21,5 +21,6 @@ pub mod reasons;
 pub mod remaining_actions;
 pub mod report;
 mod report_builder;
+pub mod return_report;
 pub mod unit_ref;
 mod workload_report;

@@ -81,7 +81,12 @@ impl Places<'_> {
             violates => format!(", which {violates}"),
         };
         let Cost { top, pods, .. } = plan.cost;
-        let evicts = format!("would evict {} of priority up to {}{violation}", count(pods, "pod", "pods"), top.0);
+        let second = match plan.second_order.as_ref().map_or(0, |second| second.pods) {
+            0 => String::new(),
+            pods => format!(", and returning victims {pods} more"),
+        };
+        let pods = count(pods, "pod", "pods");
+        let evicts = format!("would evict {pods} of priority up to {}{violation}{second}", top.0);
         let text = match (difference, self.chosen) {
             (None, _) | (_, None) => evicts,
             (Some(Difference::FirstByName), _) => format!("equal cost, but {chosen} is first by name; {evicts}"),
@@ -89,12 +94,19 @@ impl Places<'_> {
                 format!("equal cost, but {} is nominated to {chosen}; {evicts}", self.preemptor.name)
             }
             (Some(Difference::NoRoom), _) => format!("{evicts}; {chosen} has room, only quota is short"),
+            (Some(Difference::NotJudged), _) => {
+                format!("{evicts}; not judged: what its returning victims would evict is not known")
+            }
             (Some(difference), Some(best)) => {
-                format!("{evicts}; higher cost than {chosen}: {}", higher(difference, &plan.cost, &best.cost))
+                let higher = higher(difference, &plan.total_cost(), &best.total_cost());
+                format!("{evicts}; higher cost than {chosen}: {higher}")
             }
         };
-        let is_equal = difference.is_some_and(Difference::is_equal_cost);
-        let result = if is_equal { PlaceResult::EqualCost } else { PlaceResult::HigherCost };
+        let result = match difference {
+            Some(Difference::NotJudged) => PlaceResult::NotJudged,
+            Some(difference) if difference.is_equal_cost() => PlaceResult::EqualCost,
+            Some(_) | None => PlaceResult::HigherCost,
+        };
         PlacementReport { victims, ..place(name, result, text) }
     }
 
@@ -185,6 +197,6 @@ fn higher(difference: Difference, cost: &Cost, chosen: &Cost) -> String {
         }
         Difference::OptedOut => "a victim has opted out of preemption".to_owned(),
         Difference::Originator => "a victim is the first pod of its application".to_owned(),
-        Difference::FirstByName | Difference::Nominated | Difference::NoRoom => String::new(),
+        Difference::FirstByName | Difference::Nominated | Difference::NoRoom | Difference::NotJudged => String::new(),
     }
 }

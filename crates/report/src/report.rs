@@ -91,12 +91,17 @@ impl ReportBuilder<'_> {
         };
         let violations = Violations::of(self.loaded, plan.map_or(&[], |plan| &plan.victims));
         let with_budgets = |victim: VictimReport, unit| VictimReport { violates: violations.by(unit), ..victim };
+        let with_return = |victim: VictimReport, unit| {
+            let returns = self.returns(&explanation.returns, unit);
+            VictimReport { returns, ..with_budgets(victim, unit) }
+        };
         let places = Places { builder: self, chosen: plan, preemptor: preemptor_report };
         ExplanationReport {
             budgets: violations.reports(),
             summary: self.summary(preemptor_report, outcome, law.as_ref()),
             law,
-            cost: plan.map(|plan| cost(&plan.cost)),
+            cost: plan.map(cost),
+            judging_ended: explanation.judging_ended,
             // A workload is a victim because of quota, as the plan says; a pod because of what the preemptor would lack, as the explanation
             // says.
             victims: match plan {
@@ -109,7 +114,7 @@ impl ReportBuilder<'_> {
                     };
                     victims.filter_map(quota).collect()
                 }
-                _ => explanation.victims.iter().map(|reason| with_budgets(self.victim(reason), reason.unit)).collect(),
+                _ => explanation.victims.iter().map(|reason| with_return(self.victim(reason), reason.unit)).collect(),
             },
             spared: explanation.spared.iter().map(|entry| self.spared(preemptor.id, entry)).collect(),
             nodes: places.nodes(&explanation.nodes),
@@ -136,7 +141,13 @@ impl ReportBuilder<'_> {
             }
             (Outcome::Preempt(plan), _) => {
                 let (fitting, nodes) = (members(plan.placement.len()), self.nodes_of(plan));
-                format!("{name} fits{fitting} on {nodes} after evicting {}", count(plan.cost.pods, "pod", "pods"))
+                let second = plan.second_order.as_ref().map_or(0, |second| second.pods);
+                let second =
+                    if second > 0 { format!("; returning victims would evict {second} more") } else { String::new() };
+                format!(
+                    "{name} fits{fitting} on {nodes} after evicting {}{second}",
+                    count(plan.cost.pods, "pod", "pods")
+                )
             }
             (Outcome::Wait(_), Some(law)) => format!("{name} waits: {}", law.text),
             (Outcome::Unschedulable(Some(engine_law)), Some(law)) if engine_law.is_obstacle() => {

@@ -15,7 +15,9 @@ use reprieve_api::quantity::format;
 use reprieve_loader::Loaded;
 use reprieve_loader::time::time;
 
-use crate::decision::{CostReport, LawReport, PreemptorKind, PreemptorReport, SparedReport, UnitReport, VictimReport};
+use crate::decision::{
+    CostReport, LawReport, PreemptorKind, PreemptorReport, SecondOrderReport, SparedReport, UnitReport, VictimReport,
+};
 
 const FITS_WITHOUT: &str = "the preemptor fits without evicting it";
 
@@ -183,12 +185,19 @@ impl ReportBuilder<'_> {
     }
 }
 
-pub(crate) fn cost(cost: &Cost) -> CostReport {
+pub(crate) fn cost(plan: &Plan) -> CostReport {
+    let Cost { violations, top, weight, pods, oldest } = plan.cost;
+    let second_order = plan.second_order.as_ref().filter(|second| second.pods > 0).map(|second| SecondOrderReport {
+        budget_violations: second.violations,
+        priority_sum: second.weight,
+        pods: second.pods,
+    });
     CostReport {
-        budget_violations: cost.violations,
-        highest_priority: cost.top.0,
-        priority_sum: cost.weight,
-        pods: cost.pods,
-        oldest_start: time(cost.oldest.0).map(|time| time.to_string()),
+        budget_violations: violations,
+        highest_priority: top.0,
+        priority_sum: weight,
+        pods,
+        oldest_start: time(oldest.0).map(|time| time.to_string()),
+        second_order,
     }
 }

@@ -51,6 +51,8 @@ pub struct Options {
     pub priority_cut: bool,
     /// Pending pods under scheduling gates, of another scheduler, or with volumes and claims that no decision evaluates.
     pub obstacles: bool,
+    /// Running pods with a controller, which return after an eviction.
+    pub returns: bool,
 }
 
 impl Options {
@@ -88,7 +90,13 @@ impl Options {
             mixed_priorities: false,
             priority_cut: false,
             obstacles: false,
+            returns: false,
         }
+    }
+
+    /// One pod against pods and groups that return.
+    pub const fn cascades() -> Self {
+        Self { gangs: true, budgets: true, taints: true, priority_cut: true, returns: true, ..Self::resources() }
     }
 
     /// Pods and groups against pods and groups: what kube-scheduler decides.
@@ -111,6 +119,7 @@ impl Options {
             mixed_priorities: true,
             priority_cut: true,
             obstacles: true,
+            returns: true,
             ..Self::groups()
         }
     }
@@ -134,6 +143,7 @@ impl Options {
             mixed_priorities: self.mixed_priorities && rng.chance(30),
             priority_cut: self.priority_cut && rng.chance(70),
             obstacles: self.obstacles && rng.chance(25),
+            returns: self.returns && rng.chance(80),
         }
     }
 }
@@ -193,6 +203,9 @@ pub fn cluster(seed: u64, options: &Options) -> Case {
     }
     if features.obstacles {
         builder.obstacles();
+    }
+    if features.returns {
+        builder.controllers();
     }
     let mut profile = json!({ "policy": "Kubernetes" });
     if !features.priority_cut {
@@ -304,6 +317,23 @@ impl Builder {
                 4 => spec["volumes"] = json!([{ "name": "data", "persistentVolumeClaim": { "claimName": "data" } }]),
                 5 => spec["resourceClaims"] = json!([{ "name": "gpu", "resourceClaimName": "gpu" }]),
                 _ => spec["volumes"] = json!([{ "name": "tmp", "emptyDir": {} }]),
+            }
+        }
+    }
+
+    /// Gives most running pods an owner, and some a denial of their return.
+    fn controllers(&mut self) {
+        for index in 0..self.objects.len() {
+            let is_bound = self.objects[index]["spec"]["nodeName"].is_string();
+            if self.objects[index]["kind"] != "Pod" || !is_bound || self.rng.chance(15) {
+                continue;
+            }
+            let kind = *self.rng.pick(&["ReplicaSet", "ReplicaSet", "Job", "StatefulSet", "JobSet", "DaemonSet"]);
+            let (controller, denies) = (self.rng.chance(92), self.rng.chance(6));
+            let metadata = &mut self.objects[index]["metadata"];
+            metadata["ownerReferences"] = json!([{ "apiVersion": "v1", "kind": kind, "name": "owner", "uid": "owner", "controller": controller }]);
+            if denies {
+                metadata["annotations"]["reprieve.dev/returns"] = json!("false");
             }
         }
     }

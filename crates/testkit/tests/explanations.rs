@@ -39,6 +39,13 @@ fn kubernetes_groups() {
 }
 
 #[test]
+fn kubernetes_with_returning_victims() {
+    let removed = (0..1_000)
+        .map(|seed| check(&format!("seed {seed}"), &random::cluster(seed, &random::Options::cascades()).to_json()));
+    assert_some_is_removed(removed);
+}
+
+#[test]
 fn kubernetes_with_everything() {
     let removed = (0..1_000)
         .map(|seed| check(&format!("seed {seed}"), &random::cluster(seed, &random::Options::everything()).to_json()));

@@ -13,6 +13,7 @@ use reprieve_api::{InputError, ObjectSet, Sourced, VictimRef};
 use reprieve_checker::{self as checker, Claim};
 use reprieve_engine::choose::Plan;
 use reprieve_engine::fit::PreemptorId;
+use reprieve_engine::policy::kubernetes::Cascades;
 use reprieve_engine::{NodeId, Policy, node_plans};
 use reprieve_loader::build::{OnInvalid, load_as};
 use reprieve_loader::policy::policy;
@@ -172,6 +173,7 @@ fn evaluate(test: &PreemptionTest, objects: &ObjectSet) -> Result<(Vec<String>, 
             now: time(question.now).unwrap_or_default(),
             preemptor: &test.spec.preemptor,
             priority_cut: kubernetes.priority_cut,
+            cascades: kubernetes.cascades == Cascades::Include,
             max_preemption_priority_excess: kubernetes.max_preemption_priority_excess,
             scheduler_name: scope.scheduler_name.as_deref(),
             answer: &report.answer,

@@ -1,10 +1,19 @@
 //! Changes to a snapshot between decisions. The loader's cache calls them; the cost of each is proportional to the pods on the nodes it
 //! touches.
 
+use std::collections::BTreeSet;
+
 use super::{BoundPod, Cluster, DisruptionMode, Group, Job, Pod, Snapshot, Unit, sort_bound_pods};
-use crate::ids::{BudgetId, GroupId, JobId, NodeId, PodId, ShapeId, UnitId, WorkloadId};
+use crate::ids::{BudgetId, GroupId, JobId, NodeId, PodId, Priority, ShapeId, UnitId, WorkloadId};
 use crate::shape::Shape;
 use crate::workloads::Workload;
+
+/// The units and nodes whose pods changed, to be computed again.
+#[derive(Default)]
+struct Touched {
+    units: BTreeSet<UnitId>,
+    nodes: BTreeSet<NodeId>,
+}
 
 impl Snapshot {
     /// Adds a shape, whose `requests` has an amount for every resource.
@@ -84,9 +93,41 @@ impl Snapshot {
             self.cluster.pods.push(Pod::default());
             self.unit_of.push(None);
             self.bound_node.push(None);
-        } else {
-            self.remove_pod(id);
         }
+        let mut touched = Touched::default();
+        self.detach(id, &mut touched);
+        self.attach(id, pod, &mut touched);
+        self.refresh(touched);
+    }
+
+    /// Replaces pods of the table as repeated [`Snapshot::put_pod`] does, but computes each unit and node again only once. Returns the
+    /// replaced pods in the order that restores the snapshot if they are passed to this function, apart from new units at the end of the
+    /// table, which [`Snapshot::forget_units_from`] removes.
+    pub(crate) fn replace_pods(&mut self, new: Vec<(PodId, Pod)>) -> Vec<(PodId, Pod)> {
+        let mut touched = Touched::default();
+        let mut old: Vec<(PodId, Pod)> = new.iter().map(|&(id, _)| (id, self.detach(id, &mut touched))).collect();
+        for (id, pod) in new {
+            self.attach(id, pod, &mut touched);
+        }
+        self.refresh(touched);
+        old.reverse();
+        old
+    }
+
+    /// Removes the entries from this one on from the table of units; they must be unused.
+    pub(crate) fn forget_units_from(&mut self, n_units: usize) {
+        debug_assert!(self.units[n_units..].iter().all(|unit| unit.pods.is_empty()));
+        self.units.truncate(n_units);
+        self.free_units.retain(|unit| unit.index() < n_units);
+    }
+
+    /// The lowest priority of a bound pod's unit.
+    pub(crate) fn lowest_priority(&self) -> Option<Priority> {
+        self.bound_pods.iter().filter_map(|on_node| on_node.last()).map(|bound| bound.priority).min()
+    }
+
+    /// Puts a pod into an empty entry of the table. The caller computes what it touched again.
+    fn attach(&mut self, id: PodId, pod: Pod, touched: &mut Touched) {
         let (node, nominated, group, job) = (pod.node, pod.nominated, pod.group, pod.job);
         self.cluster.pods[id.index()] = pod;
         if let Some(group) = group {
@@ -96,7 +137,7 @@ impl Snapshot {
             insert_by_rank(&self.cluster.pods, &mut self.cluster.jobs[job.index()].members, id);
         }
         if let Some(node) = node {
-            self.join_unit(id, node);
+            touched.units.insert(self.join_unit(id, node));
             self.charge(id, node, 1);
         } else if let Some(node) = nominated {
             insert_by_rank(&self.cluster.pods, &mut self.nominees[node.index()], id);
@@ -141,9 +182,16 @@ impl Snapshot {
 
     /// Removes a pod from the table, from its node, its unit, its group and its job.
     pub fn remove_pod(&mut self, id: PodId) {
+        let mut touched = Touched::default();
+        self.detach(id, &mut touched);
+        self.refresh(touched);
+    }
+
+    /// Takes a pod out of the table and leaves an empty entry. The caller computes what it touched again.
+    fn detach(&mut self, id: PodId, touched: &mut Touched) -> Pod {
         if let Some(node) = self.cluster.pods[id.index()].node {
             self.charge(id, node, -1);
-            self.leave_unit(id, node);
+            self.leave_unit(id, node, touched);
         }
         let pod = std::mem::take(&mut self.cluster.pods[id.index()]);
         if let (None, Some(node)) = (pod.node, pod.nominated) {
@@ -155,6 +203,19 @@ impl Snapshot {
         if let Some(job) = pod.job {
             self.cluster.jobs[job.index()].members.retain(|&member| member != id);
         }
+        pod
+    }
+
+    /// Computes units and nodes again after changes of their pods.
+    fn refresh(&mut self, touched: Touched) {
+        for unit in touched.units {
+            if !self.units[unit.index()].pods.is_empty() {
+                self.refresh_unit(unit);
+            }
+        }
+        for node in touched.nodes {
+            self.refresh_only_single_pod_units(node);
+        }
     }
 
     /// Returns an unused entry of `units`.
@@ -165,7 +226,7 @@ impl Snapshot {
         })
     }
 
-    fn join_unit(&mut self, id: PodId, node: NodeId) {
+    fn join_unit(&mut self, id: PodId, node: NodeId) -> UnitId {
         let group = self.whole_group_of(id);
         let unit = group.and_then(|group| self.unit_of_group[group.index()]).unwrap_or_else(|| self.free_unit());
         if let Some(group) = group {
@@ -176,14 +237,15 @@ impl Snapshot {
         insert_by_rank(&self.cluster.pods, &mut self.units[unit.index()].pods, id);
         let Pod { shape, priority, start, .. } = self.cluster.pods[id.index()];
         self.bound_pods[node.index()].push(BoundPod { pod: id, unit, shape, priority, start });
-        self.refresh_unit(unit);
+        unit
     }
 
-    fn leave_unit(&mut self, id: PodId, node: NodeId) {
+    fn leave_unit(&mut self, id: PodId, node: NodeId, touched: &mut Touched) {
         self.bound_node[id.index()] = None;
         let unit = self.unit_of[id.index()].take().expect("a bound pod has a unit");
         self.bound_pods[node.index()].retain(|bound| bound.pod != id);
         self.units[unit.index()].pods.retain(|&pod| pod != id);
+        touched.nodes.insert(node);
         if self.units[unit.index()].pods.is_empty() {
             self.units[unit.index()] = Unit::vacant();
             self.free_units.push(unit);
@@ -191,9 +253,8 @@ impl Snapshot {
                 self.unit_of_group[group.index()] = None;
             }
         } else {
-            self.refresh_unit(unit);
+            touched.units.insert(unit);
         }
-        self.refresh_only_single_pod_units(node);
     }
 
     /// The group of a pod, if that group is preempted as a whole.

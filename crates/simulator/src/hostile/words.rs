@@ -37,6 +37,7 @@ pub const KEYS: &[&str] = &[
     "reprieve.dev/preempted-for",
     "reprieve.dev/preemption-priority-class",
     "reprieve.dev/protected",
+    "reprieve.dev/returns",
     "scheduling.koordinator.sh/device-joint-allocate",
     "scheduling.koordinator.sh/disable-preemptible",
     "scheduling.koordinator.sh/numa-topology-spec",

@@ -67,6 +67,7 @@ fn check_independently(
         now,
         preemptor: &preemptor,
         priority_cut: true,
+        cascades: true,
         max_preemption_priority_excess: 1_000,
         scheduler_name: Some(SCHEDULER),
         answer: &answer,

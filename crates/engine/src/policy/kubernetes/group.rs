@@ -1,7 +1,8 @@
 //! docs/rules/kubernetes-groups.md#g8 to docs/rules/kubernetes-groups.md#g10, docs/rules/kubernetes-groups.md#g17: a group in one domain.
 //! The whole group is placed without all candidates; then as many candidates as possible are reprieved.
 
-use super::Kubernetes;
+use super::cascades::{self, RankedPlan};
+use super::{Cascades, Kubernetes};
 use crate::candidates::{Candidate, candidates, node_law};
 use crate::decision::{EvictionReason, Plan};
 use crate::domains::Domain;
@@ -33,20 +34,24 @@ pub(super) fn best<R: Recorder>(
     now: Timestamp,
     recorder: &mut R,
 ) -> Option<Plan> {
-    let mut best: Option<Plan> = None;
-    for domain in domains {
+    let (mut plans, mut reasons_by_domain) = (Vec::new(), Vec::new());
+    for (rank, domain) in domains.iter().enumerate() {
         let mut reasons = Vec::new();
         let recorded = R::RECORDS.then_some(&mut reasons);
         let result = plan(what_if, policy, preemptor, domain, now, recorder, recorded);
         recorder.domain(domain, &result);
-        if let Ok(plan) = result
-            && best.as_ref().is_none_or(|best| plan.cost < best.cost)
-        {
-            recorder.victims(reasons);
-            best = Some(plan);
-        }
+        plans.extend(result.ok().map(|plan| RankedPlan { plan, rank }));
+        reasons_by_domain.push(reasons);
     }
-    best
+    plans.sort_by_key(|ranked| (ranked.plan.cost, ranked.rank));
+    let mut plans = plans.into_iter();
+    let first = plans.next()?;
+    let RankedPlan { plan, rank } = match policy.cascades {
+        Cascades::Ignore => first,
+        Cascades::Include => cascades::lowest(what_if, policy, now, first, |_, _| plans.collect(), recorder),
+    };
+    recorder.victims(reasons_by_domain.swap_remove(rank));
+    Some(plan)
 }
 
 /// The plan for this domain, or why there is none. `reasons` receives the reason for each victim.

@@ -1,6 +1,7 @@
 //! The Kubernetes policy: the preemption of kube-scheduler for pods (`pod`) and groups (`group`), with the extensions of the workload-aware
 //! design.
 
+mod cascades;
 mod group;
 mod group_mismatch;
 mod node_cost;
@@ -75,16 +76,18 @@ fn take_all_then_reprieve<R: Recorder>(
         };
     }
     let plan = match preemptor.id {
-        PreemptorId::Pod(pod) => pod::best(what_if, preemptor, pod, now, recorder),
+        PreemptorId::Pod(_) => pod::best(what_if, policy, preemptor, now, recorder),
         PreemptorId::Group(_) | PreemptorId::Workload(_) => {
             group::best(what_if, policy, preemptor, domains, now, recorder)
         }
     };
     if let Some(plan) = plan.as_ref().filter(|_| R::RECORDS) {
-        recorder.chosen(plan, |other| other.cost.difference(&plan.cost));
-        mark_equal_costs(what_if, preemptor, plan, recorder, |victim_node, node| {
-            stays_in_one_domain(plan, domains, victim_node, node)
-        });
+        recorder.chosen(plan, |other| cascades::difference(other, plan));
+        if !cascades::may_return(what_if.snapshot(), policy, plan) {
+            mark_equal_costs(what_if, preemptor, plan, recorder, |victim_node, node| {
+                stays_in_one_domain(plan, domains, victim_node, node)
+            });
+        }
     }
     plan.map_or(Outcome::Unschedulable(None), Outcome::Preempt)
 }
@@ -125,6 +128,7 @@ fn report_decisive<R: Recorder>(
     recorder: &mut R,
 ) {
     let Some(mut closed) = Closed::new::<R>(what_if, preemptor) else { return };
+    let Some(nested) = recorder.nested_nodes() else { return };
     let snapshot = what_if.snapshot();
     let domains = match preemptor.id {
         PreemptorId::Pod(_) => &[],
@@ -137,7 +141,7 @@ fn report_decisive<R: Recorder>(
     let nodes: Vec<NodeId> = match (outcome, preemptor.id) {
         (Outcome::Preempt(plan), _) => {
             let placed = plan.placement.iter().map(|&(_, node)| node);
-            placed.chain(decisive::nominated(snapshot, preemptor)).collect()
+            placed.chain(decisive::nominated(snapshot, preemptor)).chain(nested).collect()
         }
         (Outcome::Schedule(placement), PreemptorId::Pod(pod)) => {
             // The pod gets its nominated node, or else the first by name: the nodes before it had no room.

@@ -1,6 +1,8 @@
 //! A pod as the preemptor: the node where it fits without victims, or the node where it costs least.
 
+use super::cascades::{self, RankedPlan};
 use super::node_cost::NodeCost;
+use super::{Cascades, Kubernetes};
 use crate::candidates::{candidates, node_law};
 use crate::decision::{Cost, EvictionReason, Plan};
 use crate::explanation::{NoRecorder, NodeRefusal, Recorder, RefusedNode};
@@ -25,39 +27,89 @@ pub(super) fn free_node(what_if: &mut WhatIf<'_>, preemptor: &Preemptor, pod: Po
 /// The plan for the cheapest node; of equal costs the first by name.
 pub(super) fn best<R: Recorder>(
     what_if: &mut WhatIf<'_>,
+    policy: &Kubernetes,
     preemptor: &Preemptor,
-    pod: PodId,
     now: Timestamp,
     recorder: &mut R,
 ) -> Option<Plan> {
-    let node_cost = NodeCost::new(what_if.snapshot(), pod).filter(|_| what_if.inter_pod().is_empty());
-    let node_cost = node_cost.filter(|_| !R::RECORDS); // it computes costs without reasons
     let mut best: Option<(Cost, NodeId)> = None;
+    let node_cost = if R::RECORDS { None } else { node_cost(what_if, preemptor) }; // it computes costs without reasons
     for node in what_if.snapshot().node_ids() {
-        let snapshot = what_if.snapshot();
-        let cost = match &node_cost {
-            Some(node_cost) if snapshot.has_only_single_pod_units(node) => {
-                let bound = best.map(|(cost, _)| cost).filter(|cost| cost.violations == 0).unwrap_or(Cost::MAX);
-                let cost = node_cost.cost(snapshot, preemptor, node, &bound);
-                cost.filter(|_| preemptor.node_failure(snapshot, pod, node).is_none())
-            }
-            _ => {
-                let result = plan(what_if, preemptor, node, now, recorder, None);
-                recorder.node(node, &result);
-                result.ok().map(|plan| plan.cost)
-            }
-        };
-        if let Some(cost) = cost
+        let bound = best.map(|(cost, _)| cost);
+        if let Some(cost) = cost_on(what_if, node_cost.as_ref(), preemptor, node, bound, now, recorder)
             && best.is_none_or(|(best, _)| cost < best)
         {
             best = Some((cost, node));
         }
     }
     let (_, node) = best?;
-    let mut reasons = Vec::new();
-    let plan = plan(what_if, preemptor, node, now, recorder, R::RECORDS.then_some(&mut reasons));
-    recorder.victims(reasons);
-    Some(plan.expect("a node with a cost has a plan"))
+    let explained_plan = |what_if: &mut WhatIf<'_>, node: NodeId, recorder: &mut R| {
+        let mut reasons = Vec::new();
+        let plan = plan(what_if, preemptor, node, now, recorder, R::RECORDS.then_some(&mut reasons));
+        recorder.victims(reasons);
+        plan.expect("a node with a cost has a plan")
+    };
+    let first = explained_plan(what_if, node, recorder);
+    if policy.cascades == Cascades::Ignore {
+        return Some(first);
+    }
+    let others = |what_if: &mut WhatIf<'_>, best: &RankedPlan| cheaper(what_if, preemptor, best, now);
+    let first = RankedPlan { plan: first, rank: node.index() };
+    let RankedPlan { plan: chosen, rank } = cascades::lowest(what_if, policy, now, first, others, recorder);
+    if R::RECORDS && rank != node.index() {
+        explained_plan(what_if, NodeId::new(rank), recorder);
+    }
+    Some(chosen)
+}
+
+/// The arithmetic for the cost on a node, if it applies to the pod.
+fn node_cost(what_if: &WhatIf<'_>, preemptor: &Preemptor) -> Option<NodeCost> {
+    NodeCost::new(what_if.snapshot(), preemptor.members[0]).filter(|_| what_if.inter_pod().is_empty())
+}
+
+/// The cost on the node; `None` if the pod cannot be placed there, or possibly if the cost exceeds `bound`.
+#[inline]
+fn cost_on<R: Recorder>(
+    what_if: &mut WhatIf<'_>,
+    node_cost: Option<&NodeCost>,
+    preemptor: &Preemptor,
+    node: NodeId,
+    bound: Option<Cost>,
+    now: Timestamp,
+    recorder: &mut R,
+) -> Option<Cost> {
+    let snapshot = what_if.snapshot();
+    match node_cost {
+        Some(node_cost) if snapshot.has_only_single_pod_units(node) => {
+            let bound = bound.filter(|cost| cost.violations == 0).unwrap_or(Cost::MAX);
+            let cost = node_cost.cost(snapshot, preemptor, node, &bound);
+            cost.filter(|_| preemptor.node_failure(snapshot, preemptor.members[0], node).is_none())
+        }
+        _ => {
+            let result = plan(what_if, preemptor, node, now, recorder, None);
+            recorder.node(node, &result);
+            result.ok().map(|plan| plan.cost)
+        }
+    }
+}
+
+/// The plans that cost less than this one before returning victims count, apart from the first, the cheapest first; at most as many as can
+/// be judged, and one more.
+fn cheaper(what_if: &mut WhatIf<'_>, preemptor: &Preemptor, best: &RankedPlan, now: Timestamp) -> Vec<RankedPlan> {
+    let node_cost = node_cost(what_if, preemptor);
+    let limit = best.plan.total_cost();
+    let mut costs: Vec<(Cost, usize)> = Vec::new();
+    for node in what_if.snapshot().node_ids().filter(|node| node.index() != best.rank) {
+        let cost = cost_on(what_if, node_cost.as_ref(), preemptor, node, Some(limit), now, &mut NoRecorder);
+        costs.extend(cost.map(|cost| (cost, node.index())).filter(|key| *key < (limit, best.rank)));
+    }
+    costs.sort_unstable();
+    costs.truncate(cascades::MAX_JUDGED);
+    let ranked = |(_, rank): (Cost, usize)| {
+        let plan = plan(what_if, preemptor, NodeId::new(rank), now, &mut NoRecorder, None).ok()?;
+        Some(RankedPlan { plan, rank })
+    };
+    costs.into_iter().filter_map(ranked).collect()
 }
 
 /// The plan for each node where the pod can be placed with preemption.
