@@ -60,6 +60,7 @@ fn evicting(name: &str) -> Run {
             preemptor: format!("Pod {preemptor}"),
             preemptor_job: Some(preemptor.clone()),
             second_order: true,
+            foreseen: false,
         }],
         preemptions: vec![Preemption {
             at: Timestamp(HOUR),

@@ -32,6 +32,6 @@ pub use action::{Action, ActionId, EventReason, Target};
 pub use event::{ActionResult, Event};
 pub use reprieve_report::unit_ref::UnitRef;
 pub use scheduler::Scheduler;
-pub use step::{RecordedDecision, Step, StepOutcome};
+pub use step::{ForeseenEviction, RecordedDecision, Step, StepOutcome};
 pub use test_bugs::Bug;
 pub use wait_reason::WaitReason;

@@ -16,7 +16,7 @@ use reprieve_api::{Kind, NamespacedName, Object, ObjectKey, Profile};
 use reprieve_engine::between_decisions::{fits_without_equal_or_lower_priorities, next_toleration_end};
 use reprieve_engine::choose::Plan;
 use reprieve_engine::laws::Law;
-use reprieve_engine::{Outcome, Policy, Timestamp};
+use reprieve_engine::{Outcome, Policy, Timestamp, UnitId};
 use reprieve_loader::cache::SnapshotCache;
 use reprieve_loader::{Loaded, Question, QueueSettings};
 use reprieve_report::budget_report::pods_against_budgets;
@@ -32,7 +32,7 @@ use crate::admission::Admission;
 use crate::preemption::{Preemption, PreemptionPhase, Preemptions};
 use crate::queue::{ParkedFor, PendingQueue, WaitState};
 use crate::status::StatusUpdates;
-use crate::step::{Step, StepOutcome};
+use crate::step::{ForeseenEviction, Step, StepOutcome};
 use crate::test_bugs::{Bug, Bugs, FATAL};
 use crate::view::ClusterView;
 use crate::wait_reason::WaitReason;
@@ -266,11 +266,25 @@ impl Scheduler {
                     return self.wait_for_victims(unit).into();
                 }
                 let violations = pods_against_budgets(&self.view.loaded().snapshot, &plan.victims);
-                Step { report, violations, ..self.preempt(unit, question, &plan, now).into() }
+                let foreseen = self.foreseen(&plan);
+                Step { report, violations, foreseen, ..self.preempt(unit, question, &plan, now).into() }
             }
             Outcome::Wait(law) => self.wait_by_law(unit, &law, now).into(),
             Outcome::Unschedulable(law) => self.refuse(unit, question, law.as_ref(), now).into(),
         }
+    }
+
+    /// What the victims of a plan are expected to evict when they return.
+    fn foreseen(&self, plan: &Plan) -> Vec<ForeseenEviction> {
+        let Loaded { snapshot, names, .. } = self.view.loaded();
+        let pods = |unit: UnitId| snapshot.unit(unit).pods.iter().map(|&pod| names.pod(pod).clone());
+        let evictions = plan.second_order.iter().flat_map(|second| &second.evictions);
+        let pairs = evictions.flat_map(|eviction| {
+            pods(eviction.returning).flat_map(move |returning| {
+                pods(eviction.evicted).map(move |evicted| ForeseenEviction { returning: returning.clone(), evicted })
+            })
+        });
+        pairs.collect()
     }
 
     /// Puts a unit to wait because of a law.

@@ -23,12 +23,31 @@ pub struct Step {
     pub record: Option<RecordedDecision>,
     /// The number of victim pods whose eviction violates a PodDisruptionBudget; 0 for a workload.
     pub violations: usize,
+    /// What the victims are expected to evict when they return.
+    pub foreseen: Vec<ForeseenEviction>,
+}
+
+/// A second-order eviction that the decision to preempt expects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeseenEviction {
+    /// The victim that returns.
+    pub returning: NamespacedName,
+    /// The pod that it evicts.
+    pub evicted: NamespacedName,
 }
 
 /// A step with only an outcome; the caller adds the unit and the actions.
 impl From<StepOutcome> for Step {
     fn from(outcome: StepOutcome) -> Self {
-        Self { unit: None, outcome, actions: Vec::new(), report: None, record: None, violations: 0 }
+        Self {
+            unit: None,
+            outcome,
+            actions: Vec::new(),
+            report: None,
+            record: None,
+            violations: 0,
+            foreseen: Vec::new(),
+        }
     }
 }
 

@@ -111,6 +111,8 @@ pub struct Eviction {
     pub preemptor_job: Option<String>,
     /// Whether the preemptor had itself been evicted before.
     pub second_order: bool,
+    /// Whether the decision that evicted the preemptor expected this eviction. Always false for a first-order eviction.
+    pub foreseen: bool,
 }
 
 /// A decision to evict.

@@ -27,6 +27,10 @@ pub struct Summary {
     pub evictions: usize,
     /// The number of evictions of pods for a preemptor that had itself been evicted before.
     pub second_order_evictions: usize,
+    /// The number of these that the decision which evicted the preemptor expected.
+    pub foreseen_second_order_evictions: usize,
+    /// The number of the others.
+    pub unforeseen_second_order_evictions: usize,
     /// The resource of `lost_hours`, `utilisation` and `fairness`: GPUs, or cpu if no node has GPUs.
     pub resource: String,
     /// Lost work, in hours of the resource.
@@ -84,13 +88,16 @@ pub fn summary(policy: &str, run: &Run, queues: &NeutralQueues) -> Summary {
         let of_priority: Vec<&JobRecord> = jobs.iter().filter(|job| job.priority == priority).collect();
         Some(Waiting { priority, jobs: of_priority.len(), seconds: percentiles(run, of_priority.iter().copied())? })
     });
+    let second_order = || run.evictions.iter().filter(|eviction| eviction.second_order);
     Summary {
         policy: policy.to_owned(),
         jobs: jobs.len(),
         finished: jobs.iter().filter(|job| job.finished.is_some()).count(),
         never_started: jobs.iter().filter(|job| job.started.is_none()).count(),
         evictions: run.evictions.len(),
-        second_order_evictions: run.evictions.iter().filter(|eviction| eviction.second_order).count(),
+        second_order_evictions: second_order().count(),
+        foreseen_second_order_evictions: second_order().filter(|eviction| eviction.foreseen).count(),
+        unforeseen_second_order_evictions: second_order().filter(|eviction| !eviction.foreseen).count(),
         resource: run.resource.clone(),
         lost_hours: rounded(lost / MICROS_PER_HOUR / amount_per_unit(&run.resource), 100.0),
         waiting: waiting.collect(),

@@ -286,6 +286,7 @@ impl VirtualCluster {
                 victims: victims.clone(),
                 placement: placement.clone(),
             });
+            self.record_foreseen(victims, &step.foreseen);
         }
         for (id, action) in step.actions {
             self.statistics.run.counts.actions += 1;

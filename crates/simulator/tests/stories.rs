@@ -53,6 +53,14 @@ fn one_replica_is_evicted_whole_and_the_other_keeps_running() {
 }
 
 #[test]
+fn what_a_returning_victim_evicts_is_foreseen() {
+    let (run, summary) = story!("returning-victim");
+    let evicted: Vec<&str> = run.evictions.iter().map(|eviction| eviction.job.as_str()).collect();
+    assert_eq!(evicted, ["default/low-0", "default/w-0"]);
+    assert_eq!((summary.foreseen_second_order_evictions, summary.unforeseen_second_order_evictions), (1, 0));
+}
+
+#[test]
 fn in_degraded_mode_one_worker_is_evicted_and_the_others_keep_running() {
     let (run, _) = story!("degraded-mode");
     assert_eq!(run.evictions.len(), 1);

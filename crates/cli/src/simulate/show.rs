@@ -82,6 +82,9 @@ pub fn statistics(summaries: &[&Summary]) -> Vec<Vec<String>> {
     row("jobs never started", &|summary| summary.never_started.to_string());
     row("pods evicted", &|summary| summary.evictions.to_string());
     row("  second-order (caused by a returning victim)", &|summary| summary.second_order_evictions.to_string());
+    row("    foreseen / unforeseen", &|summary| {
+        format!("{} / {}", summary.foreseen_second_order_evictions, summary.unforeseen_second_order_evictions)
+    });
     row("gangs partly evicted", &|summary| summary.partial_gangs.to_string());
     row(&format!("{unit}-hours lost"), &|summary| format!("{:.1}", summary.lost_hours));
     row(&format!("{unit} utilization (mean)"), &|summary| format!("{:.1}%", summary.utilisation * 100.0));

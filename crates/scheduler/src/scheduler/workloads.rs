@@ -107,7 +107,7 @@ impl Scheduler {
         self.send_all(requests, now);
         let actions = self.actions.take_outbox();
         if !actions.is_empty() {
-            let step = Step { unit: Some(unit), outcome, actions, report, record, violations: 0 };
+            let step = Step { unit: Some(unit), actions, report, record, ..outcome.into() };
             self.admission.steps.push_back(step);
         }
     }

@@ -2,7 +2,7 @@
 
 use reprieve_api::NamespacedName;
 use reprieve_scheduler::action::PREEMPTED_FOR;
-use reprieve_scheduler::{Action, UnitRef};
+use reprieve_scheduler::{Action, ForeseenEviction, UnitRef};
 
 use super::VirtualCluster;
 use crate::run::Eviction;
@@ -34,11 +34,31 @@ impl VirtualCluster {
         let second_order = preemptor_part.is_some_and(|(job, part)| self.jobs.jobs[job].parts[part].was_preempted);
         let preemptor_job = preemptor_part.map(|(job, _)| self.jobs.jobs[job].submission.name.to_string());
         // Jobs create all pods, so that a pod of the API server has an owner.
+        let evicted_part = self.jobs.part_of(&self.api, &UnitRef::Pod(name.clone()));
+        let expected = preemptor_part.and_then(|part| self.statistics.foreseen.get(&part));
+        let foreseen = second_order && expected.zip(evicted_part).is_some_and(|(parts, part)| parts.contains(&part));
         let Some((job, part)) = self.jobs.owner(name) else { return };
         job.evictions += 1;
         job.parts[part].was_preempted = true;
         let (at, pod, job) = (self.timeline.now().0, name.to_string(), job.submission.name.to_string());
-        self.statistics.run.evictions.push(Eviction { at, pod, job, preemptor, preemptor_job, second_order });
+        let eviction = Eviction { at, pod, job, preemptor, preemptor_job, second_order, foreseen };
+        self.statistics.run.evictions.push(eviction);
+    }
+
+    /// Records what the victims of a preemption are expected to evict when they return, in place of what was expected of them before. Of
+    /// victims that terminate already nothing new is expected: an earlier step evicted them.
+    pub(super) fn record_foreseen(&mut self, victims: &[NamespacedName], foreseen: &[ForeseenEviction]) {
+        let part_of = |pod: &NamespacedName| self.jobs.part_of(&self.api, &UnitRef::Pod(pod.clone()));
+        let is_running =
+            |pod: &&NamespacedName| self.api.pod(pod).is_some_and(|pod| pod.metadata.deletion_timestamp.is_none());
+        for part in victims.iter().filter(is_running).filter_map(part_of) {
+            self.statistics.foreseen.remove(&part);
+        }
+        for ForeseenEviction { returning, evicted } in foreseen {
+            if let Some((returning, evicted)) = part_of(returning).zip(part_of(evicted)) {
+                self.statistics.foreseen.entry(returning).or_default().insert(evicted);
+            }
+        }
     }
 
     /// Records the eviction of a workload, as an eviction of each of its pods, whether bound, pending or finished. The eviction is
@@ -60,6 +80,7 @@ impl VirtualCluster {
                 preemptor: format!("Workload {preemptor}"),
                 preemptor_job: preemptor_job.clone(),
                 second_order,
+                foreseen: false,
             }));
         }
     }

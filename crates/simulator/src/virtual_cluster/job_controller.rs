@@ -34,22 +34,38 @@ pub(super) struct JobController {
     syncing: BTreeSet<usize>,
 }
 
-/// The fields that a pod inherits from its `batch/v1` Job; empty without one.
-#[derive(Default)]
+/// The fields that a pod inherits from its `batch/v1` Job.
 struct Template {
-    owner: Option<OwnerReference>,
+    owner: OwnerReference,
+    /// The node selector and the tolerations; `None` if the pod keeps those of its submission.
+    placement: Option<Placement>,
+}
+
+struct Placement {
     node_selector: Option<BTreeMap<String, String>>,
     tolerations: Option<Vec<Toleration>>,
 }
 
 impl Template {
     fn apply(&self, pod: &mut Pod) {
-        if let Some(owner) = &self.owner {
-            pod.metadata.owner_references = Some(vec![owner.clone()]);
+        pod.metadata.owner_references = Some(vec![self.owner.clone()]);
+        if let Some(Placement { node_selector, tolerations }) = &self.placement {
             let spec = pod.spec_mut();
-            spec.node_selector.clone_from(&self.node_selector);
-            spec.tolerations.clone_from(&self.tolerations);
+            spec.node_selector.clone_from(node_selector);
+            spec.tolerations.clone_from(tolerations);
         }
+    }
+}
+
+/// The reference of a pod to its Job.
+fn owned_by(name: String, uid: String) -> OwnerReference {
+    OwnerReference {
+        api_version: "batch/v1".to_owned(),
+        kind: "Job".to_owned(),
+        name,
+        uid,
+        controller: Some(true),
+        block_owner_deletion: Some(true),
     }
 }
 
@@ -96,29 +112,24 @@ impl JobController {
 
     /// The template for the pods of a part; `None` if the Job is suspended or the pods exist.
     fn template(&self, api: &Api, job: usize, part: usize) -> Option<Template> {
-        if !self.has_batch_jobs() {
-            return Some(Template::default());
-        }
         let job = &self.jobs[job];
+        if !self.has_batch_jobs() {
+            // The virtual cluster has no object for such a job.
+            let name = &job.submission.name;
+            return Some(Template { owner: owned_by(name.name.clone(), format!("job {name}")), placement: None });
+        }
         let object = batch_job(api, &job.submission.name)?;
         let spec = object.spec.as_ref()?;
         if spec.suspend == Some(true) || !job.parts[part].pods.is_empty() {
             return None;
         }
-        let owner = OwnerReference {
-            api_version: "batch/v1".to_owned(),
-            kind: "Job".to_owned(),
-            name: object.metadata.name.clone()?,
-            uid: object.metadata.uid.clone()?,
-            controller: Some(true),
-            block_owner_deletion: Some(true),
-        };
         let pod = spec.template.spec.as_ref();
-        Some(Template {
-            owner: Some(owner),
+        let placement = Placement {
             node_selector: pod.and_then(|pod| pod.node_selector.clone()),
             tolerations: pod.and_then(|pod| pod.tolerations.clone()),
-        })
+        };
+        let owner = owned_by(object.metadata.name.clone()?, object.metadata.uid.clone()?);
+        Some(Template { owner, placement: Some(placement) })
     }
 
     fn has_batch_jobs(&self) -> bool {

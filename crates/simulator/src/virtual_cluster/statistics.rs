@@ -1,6 +1,6 @@
 //! The results of a run, collected while it proceeds.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_engine::Timestamp;
 use reprieve_report::decision::DecisionReport;
@@ -17,6 +17,8 @@ pub(crate) struct Statistics {
     pub reports: Vec<(usize, Box<DecisionReport>)>,
     /// The uids of the evicted pods.
     pub evicted: BTreeSet<String>,
+    /// For each part of a job that was evicted, the parts that it was expected to evict in turn. A part is given by job and index.
+    pub foreseen: BTreeMap<(usize, usize), BTreeSet<(usize, usize)>>,
 }
 
 impl Statistics {
@@ -26,6 +28,7 @@ impl Statistics {
             usage: Usage::new(&setup.objects),
             reports: Vec::new(),
             evicted: BTreeSet::new(),
+            foreseen: BTreeMap::new(),
         }
     }
 
