@@ -221,8 +221,11 @@ fn export_commands() -> String {
         if read.is_empty() {
             continue;
         }
-        let optional =
-            if read.iter().all(|resource| resource.need == Need::Optional) { ", if the cluster has them" } else { "" };
+        let optional = if read.iter().all(|resource| resource.need == Need::Optional) {
+            ", without the kinds that the cluster lacks"
+        } else {
+            ""
+        };
         let policies = reader
             .policy()
             .map_or_else(|| policies_of(reader).replace("every", "every policy"), |policy| format!("policy {policy}"));

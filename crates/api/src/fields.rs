@@ -12,10 +12,11 @@ use crate::source::UnknownField;
 use crate::test_file::PreemptorRef;
 use crate::{NamespacedName, ObjectSet, group_of, job_of};
 
-/// The types of the Kubernetes API, written by the test `fields`.
+/// The types of the Kubernetes API, written by the test `fields`. A line is a type and its fields, `TYPE FIELD FIELD:TYPE`; a field with a type
+/// has fields itself.
 const API: &str = include_str!("fields.txt");
 
-/// Other types, and fields of other API versions. The sources are Kubernetes 1.35 and 1.36, Kueue 0.19 (both API versions),
+/// Other types, and fields of other API versions, in the same form. The sources are Kubernetes 1.35 and 1.36, Kueue 0.19 (both API versions),
 /// scheduler-plugins, and Reprieve's own fields of a Workload.
 const OTHERS: &str = "
 PodSpec workloadRef:PodWorkloadReference
@@ -56,7 +57,7 @@ fn shortened(key: &str) -> String {
 /// The fields of each type, with the type of each field that has fields itself.
 type Types = BTreeMap<&'static str, BTreeMap<&'static str, Option<&'static str>>>;
 
-/// Finds the unknown fields of an object of a type in the table.
+/// Finds the unknown fields of an object of a type in the table. Warnings call the object by `kind`.
 pub(crate) fn unknown_fields(type_name: &str, kind: &str, value: &Value) -> Vec<UnknownField> {
     let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let name = NamespacedName::new(text("/metadata/namespace"), text("/metadata/name"));

@@ -55,6 +55,20 @@ macro_rules! kind_table {
                     "PodGroup" "scheduling.k8s.io" "v1beta1" "podgroups" Namespaced AllButKueue Optional;
                 DaemonSet(crate::owners::DaemonSet) daemon_sets:
                     "DaemonSet" "apps" "v1" "daemonsets" Namespaced YuniKorn Required;
+                StatefulSet(crate::owners::StatefulSet) stateful_sets:
+                    "StatefulSet" "apps" "v1" "statefulsets" Namespaced AllButKueue Optional;
+                OwnerJob(crate::owners::OwnerJob) owner_jobs:
+                    "Job" "batch" "v1" "jobs" Namespaced AllButKueue Optional;
+                JobSet(crate::owners::JobSet) job_sets:
+                    "JobSet" "jobset.x-k8s.io" "v1alpha2" "jobsets" Namespaced AllButKueue Optional;
+                LeaderWorkerSet(crate::owners::LeaderWorkerSet) leader_worker_sets:
+                    "LeaderWorkerSet" "leaderworkerset.x-k8s.io" "v1" "leaderworkersets" Namespaced AllButKueue Optional;
+                MpiJob(crate::owners::MpiJob) mpi_jobs:
+                    "MPIJob" "kubeflow.org" "v2beta1" "mpijobs" Namespaced AllButKueue Optional;
+                RayCluster(crate::owners::RayCluster) ray_clusters:
+                    "RayCluster" "ray.io" "v1" "rayclusters" Namespaced AllButKueue Optional;
+                TrainJob(crate::owners::TrainJob) train_jobs:
+                    "TrainJob" "trainer.kubeflow.org" "v1alpha1" "trainjobs" Namespaced AllButKueue Optional;
                 Pod(crate::Pod) pods:
                     "Pod" "" "v1" "pods" Namespaced All Required;
             }
@@ -153,7 +167,8 @@ pub enum Need {
     Required,
     /// A cluster that does not serve the kind has no such objects.
     Optional,
-    /// The kind only completes pods that do not exist yet. The policy works without the kind, and without the permission to read it.
+    /// The kind only completes pods that do not exist yet: those of workloads, and under every policy those of `plan --submit`. The policy
+    /// works without the kind, and without the permission to read it.
     Completes,
 }
 
@@ -368,7 +383,8 @@ impl Object {
         ObjectKey::new(self.kind(), NamespacedName::from_meta(self.metadata()))
     }
 
-    /// Returns the resource version as a number, which grows with each change; 0 if there is none.
+    /// Returns the resource version as a number, which grows with each change; 0 if there is none. Kubernetes allows clients to compare the
+    /// resource versions of one kind since 1.35.
     pub fn version(&self) -> u64 {
         self.metadata().resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
     }

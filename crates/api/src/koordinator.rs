@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::membership::owner_gang_of;
 use crate::meta::{object, spec_types};
 use crate::{NamespacedName, Pod};
 
@@ -48,8 +49,13 @@ pub fn label<'p>(pod: &'p Pod, key: &str) -> Option<&'p str> {
     pod.metadata.labels.as_ref()?.get(key).map(String::as_str)
 }
 
-/// Returns the job that a pod names.
+/// Returns the job of a pod: the one that it names, or the gang that its owners form.
 pub fn job_of(pod: &Pod) -> Option<NamespacedName> {
+    named_job_of(pod).or_else(|| owner_gang_of(pod))
+}
+
+/// Returns the job that a pod names.
+pub fn named_job_of(pod: &Pod) -> Option<NamespacedName> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     label(pod, JOB).filter(|name| !name.is_empty()).map(|name| NamespacedName::new(namespace, name))
 }

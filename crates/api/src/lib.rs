@@ -34,8 +34,8 @@ pub mod volumes;
 pub mod workload;
 
 pub use kinds::{Kind, Object, ObjectKey, Reader};
-pub use koordinator::job_of;
-pub use membership::{group_of, workload_group};
+pub use koordinator::{job_of, named_job_of};
+pub use membership::{group_of, named_group_of, owner_gang_of, workload_group};
 pub use meta::NamespacedName;
 pub use object_set::ObjectSet;
 pub use pod::{Container, Pod, PodSpec, PodStatus};

@@ -2,8 +2,19 @@
 
 use crate::{NamespacedName, Pod};
 
-/// Returns the group of a pod: the PodGroup that it names, or the group of a Workload (Kubernetes 1.35).
+/// Returns the group of a pod: the one that it names, or the gang that its owners form.
 pub fn group_of(pod: &Pod) -> Option<NamespacedName> {
+    named_group_of(pod).or_else(|| owner_gang_of(pod))
+}
+
+/// Returns the gang that the owners of a pod form.
+pub fn owner_gang_of(pod: &Pod) -> Option<NamespacedName> {
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    pod.owner_gang.as_ref().map(|gang| NamespacedName::new(namespace, gang))
+}
+
+/// Returns the group that a pod names: a PodGroup, or the group of a Workload (Kubernetes 1.35).
+pub fn named_group_of(pod: &Pod) -> Option<NamespacedName> {
     let spec = pod.spec.as_ref()?;
     let of_api = spec.scheduling_group.as_ref().and_then(|group| group.pod_group_name.clone());
     let of_workload = || {

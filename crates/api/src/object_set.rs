@@ -3,19 +3,46 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
+
+use crate::decode::decode;
 use crate::kinds::{OfKind, Scope, kind_table};
+use crate::kueue::{KueueWorkload, KueueWorkloadStatus};
 use crate::source::UnknownField;
 use crate::{InputError, Kind, NamespacedName, Object, ObjectKey, Source, Sourced};
 
-/// An object of which only the identity can be read.
+/// An object of which only the identity can be read, and the node or quota that it uses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unreadable {
     /// The object.
     pub object: ObjectKey,
     /// The node, if the object is a bound pod.
     pub node: Option<String>,
+    /// The object with only its status, if it is a Workload of Kueue that holds quota.
+    pub held: Option<Arc<KueueWorkload>>,
     /// Why it cannot be read.
     pub error: InputError,
+}
+
+impl Unreadable {
+    /// Reads what can be read of an object whatever else is wrong with it: the node or the quota that it uses.
+    pub fn new(object: ObjectKey, value: &Value, error: InputError) -> Self {
+        let field = |path: &str| value.pointer(path).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let is_finished = matches!(field("/status/phase"), Some("Succeeded" | "Failed"));
+        let node = field("/spec/nodeName").filter(|_| object.kind == Kind::Pod && !is_finished);
+        let held = if object.kind == Kind::KueueWorkload { held_quota(&object.name, value) } else { None };
+        Self { node: node.map(str::to_owned), held: held.map(Arc::new), error, object }
+    }
+}
+
+/// The Workload with only its status, if that can be read and gives it quota.
+fn held_quota(name: &NamespacedName, value: &Value) -> Option<KueueWorkload> {
+    let status: KueueWorkloadStatus = decode(value.get("status")?).ok()?;
+    let NamespacedName { namespace, name } = name.clone();
+    let metadata = ObjectMeta { namespace: Some(namespace), name: Some(name), ..ObjectMeta::default() };
+    let holds = status.admission.is_some();
+    holds.then(|| KueueWorkload { metadata, status: Some(status), ..KueueWorkload::default() })
 }
 
 macro_rules! object_set {

@@ -40,6 +40,8 @@ pub struct Pod {
     pub node_name: Option<String>,
     /// The status.
     pub status: Option<PodStatus>,
+    /// The name of the gang that its owners form; no field of the API. The loader sets it on a pod that names no group.
+    pub owner_gang: Option<Arc<str>>,
 }
 
 /// The spec of a pod. Each field is the API field of that name.
@@ -190,7 +192,7 @@ impl Pod {
     /// created from a template.
     pub fn new(metadata: ObjectMeta, mut spec: PodSpec) -> Self {
         let node_name = std::mem::take(&mut spec.node_name).0;
-        Self { metadata, spec: Some(Arc::new(spec)), node_name, status: None }
+        Self { metadata, spec: Some(Arc::new(spec)), node_name, status: None, owner_gang: None }
     }
 
     /// Whether all containers have terminated, so that the pod no longer takes room.
@@ -200,7 +202,8 @@ impl Pod {
     }
 
     /// docs/rules/koordinator.md#q12: whether another operator was asked to delete the pod: it has the label and the condition of a preempted
-    /// pod. Its owner can write the label; so a pod that Reprieve has marked counts only if the record says that Reprieve wrote the label.
+    /// pod. Its owner can write the label; so a pod that Reprieve has marked counts only if the condition [`VICTIM`] says that Reprieve
+    /// wrote the label.
     pub fn is_soft_evicted(&self) -> bool {
         let has_label = self.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(SOFT_EVICTION));
         let conditions = || self.status.iter().flat_map(|status| status.conditions.iter().flatten());
@@ -219,7 +222,7 @@ impl Pod {
 
 impl Serialize for Pod {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { metadata, spec, node_name, status } = self;
+        let Self { metadata, spec, node_name, status, owner_gang: _ } = self;
         let bound = node_name.as_ref().map(|node| {
             let spec = spec.as_deref().cloned().unwrap_or_default();
             PodSpec { node_name: WireNodeName(Some(node.clone())), ..spec }

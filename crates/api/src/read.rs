@@ -22,6 +22,9 @@ use crate::{
 /// A longer line is refused before it is parsed, because no object of Kubernetes has one.
 const MAX_LINE_BYTES: usize = 64 << 20;
 
+/// What every document must be.
+const EXPECTED_OBJECT: &str = "a Kubernetes object with apiVersion and kind";
+
 /// One document of a stream.
 #[derive(Clone, Debug)]
 pub struct Document<'t> {
@@ -184,6 +187,9 @@ impl Document<'_> {
         let position =
             position.map(|(line, column)| format!("line {}, column {column}: ", line + self.line)).unwrap_or_default();
         let first = message.lines().next().unwrap_or_default();
+        if message.contains(EXPECTED_OBJECT) {
+            return format!("{position}this is not {EXPECTED_OBJECT}");
+        }
         let problem = match first.split_once(" at line ").map_or(first, |(problem, _)| problem) {
             problem if problem.starts_with("cannot deserialize null into string") => {
                 "a key is null; quote it".to_owned()
@@ -296,7 +302,7 @@ impl<'de> Visitor<'de> for &mut DocumentVisitor<'_, '_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a Kubernetes object with apiVersion and kind")
+        f.write_str(EXPECTED_OBJECT)
     }
 
     fn visit_unit<E>(self) -> Result<Value, E> {
@@ -405,7 +411,7 @@ fn accept(mut value: Value, source: &Source, read: &mut ReadState<'_>) -> Result
     if of_table == Kind::PodGroup {
         pod_group::convert(&mut value);
     }
-    store(objects, of_table, &value, source)?;
+    store(objects, of_table, &value, source);
     // A submitted object is a preemptor or a part of one.
     match objects.unreadable.last().filter(|_| read.submitted) {
         Some(unreadable) => Err(unreadable.error.clone()),
@@ -419,29 +425,26 @@ macro_rules! store {
         watched { $($live:ident($live_type:ty): $($live_where:literal)+ $($live_how:ident)+;)+ }
     ) => {
         /// Decodes an object and adds it to the list of its kind.
-        fn store(objects: &mut ObjectSet, kind: Kind, value: &Value, source: &Source) -> Result<(), InputError> {
+        fn store(objects: &mut ObjectSet, kind: Kind, value: &Value, source: &Source) {
             match kind {
                 $(Kind::$kind => match sourced(value, source) {
                     Ok(object) => objects.$list.push(object),
-                    Err(error) => objects.unreadable.push(unreadable(kind, value, error)?),
+                    Err(error) => objects.unreadable.push(unreadable(kind, value, error)),
                 },)+
                 $(Kind::$live => {})+
             }
-            Ok(())
         }
     };
 }
 kind_table!(store);
 
-/// Returns the identity of an object that cannot be decoded, or the error if the object has no name.
-fn unreadable(kind: Kind, value: &Value, error: InputError) -> Result<Unreadable, InputError> {
+/// Returns the identity of an object that cannot be decoded. An object without a name has an empty one: it cannot be a preemptor, and no
+/// other object can refer to it.
+fn unreadable(kind: Kind, value: &Value, error: InputError) -> Unreadable {
     let text = |path: &str| value.pointer(path).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let Some(name) = text("/metadata/name") else { return Err(error) };
+    let name = text("/metadata/name").unwrap_or_default();
     let name = NamespacedName::new(text("/metadata/namespace").unwrap_or("default"), name);
-    let is_finished = matches!(text("/status/phase"), Some("Succeeded" | "Failed"));
-    let node = text("/spec/nodeName").filter(|_| kind == Kind::Pod && !is_finished);
-    let error = error.code(ProblemCode::Undecodable);
-    Ok(Unreadable { object: ObjectKey::new(kind, name), node: node.map(str::to_owned), error })
+    Unreadable::new(ObjectKey::new(kind, name), value, error.code(ProblemCode::Undecodable))
 }
 
 /// Returns the group of an API version: `batch` for `batch/v1`, empty for `v1`.
@@ -516,6 +519,13 @@ fn preemptor_type(group: &str, kind: &str, value: &Value) -> Option<&'static str
         | Kind::LocalQueue
         | Kind::WorkloadPriorityClass
         | Kind::DaemonSet
+        | Kind::StatefulSet
+        | Kind::OwnerJob
+        | Kind::JobSet
+        | Kind::LeaderWorkerSet
+        | Kind::MpiJob
+        | Kind::RayCluster
+        | Kind::TrainJob
         | Kind::Job => None,
     }
 }

@@ -1,17 +1,19 @@
-//! Writes a question and its answer as a PreemptionTest file, for `plan -o test`.
+//! Writes a decision (its input and its answer) as a PreemptionTest file, for `plan -o test`.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::answer::Answer;
+use crate::object_set::Unreadable;
 use crate::test_file::{Expectation, PreemptionTest, TestMetadata, TestSpec};
 use crate::{InputError, NamespacedName, Object, ObjectSet};
 
-/// Returns the text of the file, with the pods for which `seen` is true. An annotation names the requirements that `--assume` removed.
+/// Returns the text of the file, with those pods that `is_read` by the decision. An annotation names the requirements that `--assume` removed.
 pub fn record(
     objects: &ObjectSet,
-    seen: impl Fn(&NamespacedName) -> bool,
+    is_read: impl Fn(&NamespacedName) -> bool,
     spec: &TestSpec,
     answer: &Answer,
     assumed: &[&str],
@@ -44,14 +46,37 @@ pub fn record(
     let completes = !objects.kueue_workloads.is_empty();
     let is_needed = |object: &Object| match object {
         Object::LimitRange(_) | Object::RuntimeClass(_) => completes,
-        Object::Pod(pod) => seen(&NamespacedName::from_meta(&pod.metadata)),
+        Object::Pod(pod) => is_read(&NamespacedName::from_meta(&pod.metadata)),
         _ => true,
     };
     for object in objects.iter().filter(is_needed) {
         text.push_str("---\n");
         text.push_str(&without_managed_fields(&object)?);
     }
+    for unreadable in &objects.unreadable {
+        if let Some(object) = stand_in(unreadable)? {
+            text.push_str("---\n");
+            text.push_str(&yaml(&object)?);
+        }
+    }
     Ok(text)
+}
+
+/// An object that cannot be read either and uses the same node or quota; `None` if the object uses neither.
+fn stand_in(unreadable: &Unreadable) -> Result<Option<Value>, InputError> {
+    const UNREADABLE: &str = "cannot be read";
+    let NamespacedName { namespace, name } = &unreadable.object.name;
+    if let Some(node) = &unreadable.node {
+        let metadata = json!({"namespace": namespace, "name": name});
+        let spec = json!({"nodeName": node, "containers": UNREADABLE});
+        return Ok(Some(json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})));
+    }
+    let Some(held) = &unreadable.held else { return Ok(None) };
+    let mut value = serde_json::to_value(Object::KueueWorkload(held.clone())).map_err(unwritable)?;
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("spec".to_owned(), json!(UNREADABLE));
+    }
+    Ok(Some(value))
 }
 
 /// Removes the managed fields, which no decision reads and which are most of the text.

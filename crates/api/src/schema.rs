@@ -1,4 +1,4 @@
-//! Schemas of fields whose types have no schema.
+//! For the CustomResourceDefinitions in `deploy/crds`: schemas of fields whose types have none.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 

@@ -1,5 +1,5 @@
-//! The Workload of `scheduling.k8s.io` as the design and Kubernetes 1.35 (`v1alpha1`) have it: its pod groups, their disruption mode, and both
-//! priorities. From `v1alpha2` on a Workload has only templates, from which controllers copy, so nothing of it is read: a group is a PodGroup.
+//! The Workload of `scheduling.k8s.io` as the design (KEP-5710) and Kubernetes 1.35 (`v1alpha1`) have it: its pod groups, their disruption
+//! mode, and both priorities. From `v1alpha2` on a Workload has only templates, from which controllers copy, so nothing of it is read: a group is a PodGroup.
 
 use serde::{Deserialize, Serialize};
 

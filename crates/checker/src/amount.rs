@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use reprieve_api::pod::ContainerStatus;
 use reprieve_api::{Container, Pod};
 
-/// Amounts by resource. Exact amounts are in billionths; rounded ones in thousandths of a cpu and in pod_level units of other resources.
+/// Amounts by resource. Exact amounts are in billionths; rounded ones in thousandths of a cpu and in whole units of other resources.
 pub type Amounts = BTreeMap<String, i128>;
 
 const BILLION: i128 = 1_000_000_000;
@@ -117,13 +117,13 @@ fn pod_level_requests(pod: &Pod) -> Result<Amounts, String> {
     };
     let mut pod_level =
         exact(Some(&counted(&resources.and_then(|own| own.requests.clone()))), "spec.resources.requests")?;
-    let mut asked: Amounts = Amounts::new();
+    let mut of_containers = Amounts::new();
     for container in spec.containers.iter().chain(spec.init_containers.iter().flatten()) {
-        asked.extend(requests_of(container)?);
+        of_containers.extend(requests_of(container)?);
     }
     let mut limits = counted(&resources.and_then(|own| own.limits.clone()));
     limits.retain(|resource, _| !pod_level.contains_key(resource));
-    limits.retain(|resource, _| resource.starts_with("hugepages-") || !asked.contains_key(resource));
+    limits.retain(|resource, _| resource.starts_with("hugepages-") || !of_containers.contains_key(resource));
     pod_level.extend(exact(Some(&limits), "spec.resources.limits")?);
     Ok(pod_level)
 }
@@ -185,8 +185,8 @@ fn quantity(text: &str) -> Option<i128> {
     };
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, suffix) = text.split_at(end);
-    let (pod_level, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let digits = format!("{pod_level}{fraction}");
+    let (integer, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = format!("{integer}{fraction}");
     let mantissa: i128 = digits.parse().ok()?;
     let (factor, exponent) = scale(suffix)?;
     let exponent = exponent.checked_add(9)?.checked_sub(i32::try_from(fraction.len()).ok()?)?;

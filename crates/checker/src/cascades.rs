@@ -1,10 +1,11 @@
-//! docs/rules/kubernetes-groups.md#g24: the plans for a pod, compared with what their returning victims would evict.
+//! docs/rules/kubernetes-groups.md#g28: the plans for a pod, compared with what their returning victims would evict.
 
 use std::cmp::Reverse;
 
 use crate::cluster::Cluster;
 use crate::fit::Preemptor;
 use crate::lawful::pods_of;
+use crate::obstacle::is_gang_refused;
 use crate::occupancy::Occupancy;
 use crate::pod_search::{Key, PodSearch};
 use crate::reprieve::{ReprieveResult, charge};
@@ -66,6 +67,9 @@ fn second_order(search: &PodSearch<'_>, node: usize, victims: &[usize]) -> Optio
     cluster.place(search.pod, node, now);
     let mut second = SecondOrder::default();
     for pod in returning {
+        if is_gang_refused(&cluster, &cluster.pods[pod]) {
+            continue;
+        }
         let preemptor = Preemptor { priority: cluster.pods[pod].priority, pods: vec![pod], resize: false, now };
         let (target, result) = {
             let occupancy = Occupancy::of(&cluster);

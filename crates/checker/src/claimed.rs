@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use reprieve_api::OutcomeName;
 use reprieve_api::answer::Answer;
 
+use crate::Settings;
 use crate::cluster::Cluster;
 use crate::finding::Finding;
 use crate::fit::Preemptor;
@@ -75,6 +76,13 @@ impl<'a> ClaimedAnswer<'a> {
             }
         }
         findings
+    }
+
+    /// docs/rules/kubernetes-groups.md#g25: whether the preemptor needs only the room of these pods, for which it waits.
+    pub fn is_freed_by(&self, preempted: &[usize], settings: Settings) -> bool {
+        !settings.waits_for_stale_nominations
+            && !self.victims.is_empty()
+            && self.victims.iter().all(|victim| preempted.contains(victim))
     }
 
     /// The victims without which the placement is still valid. `removed` lacks all of them.

@@ -55,12 +55,12 @@ impl Classes {
 
     /// docs/rules/kubernetes-pods.md#p19: the priority that is set, else the value of the class, else that of the global default, else 0.
     pub fn priority(&self, set: Option<i32>, class: Option<&str>) -> i64 {
-        set.map_or_else(|| self.fallback(class).map_or(0, |class| class.value), i64::from)
+        set.map_or_else(|| self.class_or_default(class).map_or(0, |class| class.value), i64::from)
     }
 
     /// Whether a pod may preempt: by its own policy, else by that of its class, as the admission plugin would set it.
     pub fn preempts(&self, own: Option<&str>, class: Option<&str>) -> bool {
-        own.or_else(|| self.fallback(class)?.preemption_policy.as_deref()) != Some("Never")
+        own.or_else(|| self.class_or_default(class)?.preemption_policy.as_deref()) != Some("Never")
     }
 
     /// Whether a class is named that is not defined.
@@ -95,7 +95,7 @@ impl Classes {
         self.by_name.get(named(class)?)
     }
 
-    fn fallback(&self, class: Option<&str>) -> Option<&Class> {
+    fn class_or_default(&self, class: Option<&str>) -> Option<&Class> {
         match named(class) {
             Some(class) => self.by_name.get(class),
             None => self.global_default.as_ref(),

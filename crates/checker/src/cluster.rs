@@ -7,11 +7,13 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Node, PodCondition, Taint};
 use reprieve_api::{NamespacedName, ObjectSet, Pod, PodSpec};
 
+use crate::Settings;
 use crate::amount::{self, Amounts};
 use crate::classes::Classes;
 use crate::finding::Finding;
 use crate::groups::{self, Group};
 use crate::obstacle::is_unsupported;
+use crate::owners;
 use crate::selector::Labels;
 use crate::term::{Term, required_terms};
 
@@ -73,10 +75,16 @@ pub struct PodFacts {
     pub preempted: bool,
     /// Running, with a deferred resize.
     pub resizing: bool,
-    /// docs/rules/kubernetes-groups.md#g24: bound, and created again after an eviction, as a pod that this scheduler places.
+    /// docs/rules/kubernetes-groups.md#g28: bound, and created again after an eviction, as a pod that this scheduler places.
     pub returns: bool,
+    /// The priority class: that of its group if the group names one.
+    pub class: Option<String>,
+    /// Whether its own priority or preemption policy is not that of its group.
+    pub differs_from_group: bool,
     /// The group that the pod names, defined or not.
     pub group: Option<NamespacedName>,
+    /// Whether owners form this group.
+    pub of_owner: bool,
     /// Pending with scheduling gates.
     pub gated: bool,
     /// A pending member of a group that another scheduler places.
@@ -86,9 +94,9 @@ pub struct PodFacts {
 }
 
 impl PodFacts {
-    /// The name of its priority class.
+    /// The name of the priority class that counts.
     pub fn class(&self) -> Option<&str> {
-        self.spec.priority_class_name.as_deref()
+        self.class.as_deref()
     }
 }
 
@@ -105,14 +113,18 @@ pub struct Unit {
 
 impl<'o> Cluster<'o> {
     /// Reads the objects. An invalid amount is a finding.
-    pub fn read(objects: &'o ObjectSet, max_excess: u32, scheduler: Option<&str>) -> Result<Self, Finding> {
+    pub fn read(objects: &'o ObjectSet, settings: Settings, scheduler: Option<&str>) -> Result<Self, Finding> {
         let nodes: Result<Vec<_>, _> = objects.nodes.iter().map(|node| read_node(&node.object)).collect();
         let mut nodes = nodes?;
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
         let classes = Classes::read(objects);
         let mut pods = Vec::new();
         for pod in &objects.pods {
-            pods.extend(read_pod(&pod.object, &nodes, &classes)?);
+            if let Some(facts) = read_pod(&pod.object, &nodes, &classes)? {
+                let group = owners::group_of(objects, settings, &pod.object);
+                let of_owner = group.as_ref().is_some_and(|(_, of_owner)| *of_owner);
+                pods.push(PodFacts { group: group.map(|(group, _)| group), of_owner, ..facts });
+            }
         }
         pods.sort_by(|a, b| a.name.cmp(&b.name));
         mark_members_of_other_schedulers(&mut pods, scheduler);
@@ -121,8 +133,17 @@ impl<'o> Cluster<'o> {
         }
         let mut groups = BTreeMap::new();
         for name in pods.iter().filter_map(|pod| pod.group.as_ref()) {
-            if let Some(group) = groups::read(objects, &classes, max_excess, name) {
+            if let Some(group) = groups::read(objects, &classes, settings.max_preemption_priority_excess, name) {
                 groups.insert(name.clone(), group);
+            }
+        }
+        for name in pods.iter().filter(|pod| pod.of_owner).filter_map(|pod| pod.group.as_ref()) {
+            let members: Vec<&PodFacts> = pods.iter().filter(|pod| pod.group.as_ref() == Some(name)).collect();
+            groups.insert(name.clone(), groups::from_owner(&members));
+        }
+        for pod in pods.iter_mut().filter(|pod| !pod.of_owner) {
+            if let Some(group) = pod.group.as_ref().and_then(|name| groups.get(name)) {
+                take_values_of_group(pod, group, settings);
             }
         }
         let labels = |namespace: &Namespace| {
@@ -174,6 +195,13 @@ impl<'o> Cluster<'o> {
     /// The pod of this name.
     pub fn pod(&self, name: &str) -> Option<usize> {
         self.pods.iter().position(|pod| pod.name.to_string() == name)
+    }
+
+    /// docs/rules/kubernetes-groups.md#g27: the group that the pending pod of this name stands for.
+    pub fn gang_of(&self, name: &str) -> Option<NamespacedName> {
+        let pod = &self.pods[self.pod(name)?];
+        let takes_part = pod.node.is_none() && !pod.gated && !pod.of_other_scheduler;
+        pod.group.clone().filter(|group| takes_part && self.groups.contains_key(group))
     }
 
     /// The node of this name.
@@ -272,7 +300,10 @@ fn read_pod(pod: &Pod, nodes: &[NodeFacts], classes: &Classes) -> Result<Option<
         preempted: pod.metadata.deletion_timestamp.is_some() && preempted.is_some(),
         resizing: node.is_some() && deferred.is_some(),
         returns: node.is_some() && is_created_again(pod),
-        group: reprieve_api::group_of(pod),
+        group: None,
+        of_owner: false,
+        class: spec.priority_class_name.clone(),
+        differs_from_group: false,
         gated,
         of_other_scheduler: false,
         affinity,
@@ -288,6 +319,18 @@ fn is_created_again(pod: &Pod) -> bool {
     let denies = pod.metadata.annotations.iter().flatten().any(|(key, value)| key == RETURNS && value == "false");
     let mut controllers = pod.metadata.owner_references.iter().flatten().filter(|owner| owner.controller == Some(true));
     !denies && controllers.any(|owner| owner.kind != "DaemonSet" && owner.kind != "Node")
+}
+
+/// docs/rules/kubernetes-groups.md#g20, docs/rules/toleration.md#t2: the values of a pod that its group determines.
+fn take_values_of_group(pod: &mut PodFacts, group: &Group, settings: Settings) {
+    pod.differs_from_group = pod.priority != group.priority || pod.preempts != group.preempts;
+    if group.class.is_some() {
+        pod.class.clone_from(&group.class);
+    }
+    if !settings.refuses_mismatch {
+        pod.priority = group.priority;
+        pod.preempts = if group.sets_policy { group.preempts } else { pod.preempts };
+    }
 }
 
 /// docs/rules/kubernetes-groups.md#g1, docs/rules/kubernetes-groups.md#g2, docs/rules/kubernetes-groups.md#g16: all bound pods of a group

@@ -104,6 +104,9 @@ pub enum Finding {
     /// A victim of an earlier preemption still terminates on the nominated node, so the preemptor must wait.
     #[error("a preemption is in progress: pod {pod} still terminates on the nominated node {node}")]
     StillTerminating { pod: String, node: String },
+    /// All victims terminate already, preempted for the same preemptor, which must wait for them.
+    #[error("all victims were preempted for the preemptor before: it must wait for them")]
+    OnlyPreemptedPods,
     /// The preemptor waits without a preemption in progress.
     #[error("the preemptor waits, but no preemption for it is in progress")]
     NothingInProgress,

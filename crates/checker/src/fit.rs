@@ -10,6 +10,7 @@ use crate::selector::{cordon, is_untolerated, selects_node};
 use crate::spread::spread;
 
 /// The preemptor and the time of the decision.
+#[derive(Clone)]
 pub struct Preemptor {
     /// The priority as a preemptor; nominees of at least this priority compete with it.
     pub priority: i64,

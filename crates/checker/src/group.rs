@@ -5,28 +5,32 @@
 use jiff::Timestamp;
 use reprieve_api::{NamespacedName, OutcomeName};
 
+use crate::Settings;
 use crate::claimed::ClaimedAnswer;
 use crate::cluster::Cluster;
 use crate::finding::Finding;
 use crate::fit::{Preemptor, fits};
 use crate::groups::Group;
-use crate::lawful::{in_progress_for_group, pods_of, potential_victims, unknown_class_on};
-use crate::members::{domains, first_fit, first_fit_is_best, is_monotonic};
+use crate::lawful::{candidates_of_gang, in_progress, pods_of, preempted_for, unknown_class_on};
+use crate::members::{domains, enough_fit, is_monotonic};
 use crate::obstacle::{is_unsupported, is_unsupported_group};
 use crate::occupancy::Occupancy;
 use crate::reprieve::{ReprieveResult, by_importance, reprieve, violating};
 
-/// Returns what is wrong with an answer about a group; `None` if the group is not defined or none of its pods is pending. `priority_cut` is
-/// the setting of policy Kubernetes: no victim may be above the lowest sufficient priority (docs/rules/kubernetes-groups.md#g17).
+/// Returns what is wrong with an answer about a group; `None` if the group is not defined or none of its pods is pending.
 pub fn check(
     cluster: &Cluster<'_>,
     claimed: &ClaimedAnswer<'_>,
     name: &NamespacedName,
-    priority_cut: bool,
+    settings: Settings,
     now: Timestamp,
 ) -> Option<Vec<Finding>> {
     let group = cluster.groups.get(name)?;
-    let named = (0..cluster.pods.len()).filter(|&pod| cluster.pods[pod].group.as_ref() == Some(name));
+    // docs/rules/kubernetes-groups.md#g26: a bound member that terminates neither counts nor blocks.
+    let named = (0..cluster.pods.len()).filter(|&pod| {
+        let pod = &cluster.pods[pod];
+        pod.group.as_ref() == Some(name) && (pod.node.is_none() || !pod.terminating)
+    });
     let (running, pending): (Vec<usize>, Vec<usize>) = named.partition(|&pod| cluster.pods[pod].node.is_some());
     // A refusal names the first pending pod, even if that pod takes no part in the placement.
     let first = *pending.first()?;
@@ -42,7 +46,7 @@ pub fn check(
     let preemptor = Preemptor { priority: group.priority, pods: pending, resize: false, now };
     let occupancy = Occupancy::of(cluster);
     let domains = domains(cluster, group, &running);
-    let group_check = GroupCheck { cluster, claimed, preemptor, group, running, domains, occupancy, priority_cut };
+    let group_check = GroupCheck { cluster, claimed, preemptor, group, running, domains, occupancy, settings };
     for &(pod, _) in &claimed.placement {
         if !group_check.preemptor.pods.contains(&pod) {
             return Some(vec![Finding::NotOfThePreemptor { pod: cluster.pod_name(pod) }]);
@@ -63,11 +67,11 @@ struct GroupCheck<'a> {
     claimed: &'a ClaimedAnswer<'a>,
     preemptor: Preemptor,
     group: &'a Group,
-    /// The bound members, terminating ones included: all count for the minimum (docs/rules/kubernetes-groups.md#g5).
+    /// The bound members that do not terminate, which count for the minimum (docs/rules/kubernetes-groups.md#g5).
     running: Vec<usize>,
     domains: Vec<Vec<usize>>,
     occupancy: Occupancy<'a>,
-    priority_cut: bool,
+    settings: Settings,
 }
 
 impl GroupCheck<'_> {
@@ -91,11 +95,14 @@ impl GroupCheck<'_> {
         findings.extend(self.may_not_preempt());
         findings.extend(self.members_differ());
         findings.extend(self.in_progress());
+        if self.claimed.is_freed_by(&preempted_for(self.cluster, &self.preemptor), self.settings) {
+            findings.push(Finding::OnlyPreemptedPods);
+        }
         findings.extend(self.claimed.unlawful_victims(&self.preemptor));
         let removed = self.occupancy.without(&self.claimed.victims);
         findings.extend(self.does_not_fit(&removed));
         findings.extend(self.too_few());
-        for &(_, node) in &self.claimed.placement {
+        for node in self.claimed.victims.iter().filter_map(|&pod| self.cluster.pods[pod].node) {
             findings.extend(unknown_class_on(self.cluster, &self.preemptor, node));
         }
         if self.is_monotonic() {
@@ -115,7 +122,7 @@ impl GroupCheck<'_> {
         findings.extend(self.fits_now());
         findings.extend(self.may_not_preempt());
         findings.extend(self.members_differ());
-        if self.in_progress().is_none() {
+        if self.in_progress().is_none() && !self.may_fit_once_victims_are_gone() {
             findings.push(Finding::NothingInProgress);
         }
         let nominations = self.preemptor.pods.iter().filter_map(|&pod| Some((pod, self.cluster.pods[pod].nominated?)));
@@ -135,16 +142,12 @@ impl GroupCheck<'_> {
             return findings;
         }
         findings.extend(self.in_progress());
-        if first_fit_is_best(self.cluster, &self.preemptor.pods) {
-            for domain in &self.domains {
-                let usable = self.usable(domain);
-                let potential = potential_victims(self.cluster, &self.preemptor, &usable);
-                let removed = self.occupancy.without(&pods_of(self.cluster, &potential));
-                let members = first_fit(&removed, &self.preemptor, &usable);
-                if self.is_enough(members) && !potential.is_empty() {
-                    findings.push(Finding::LawfulPlanForGroup { members });
-                    break;
-                }
+        for domain in &self.domains {
+            let candidates = candidates_of_gang(self.cluster, &self.preemptor, domain);
+            let removed = self.occupancy.without(&pods_of(self.cluster, &candidates));
+            if self.enough_fit(&removed, domain) == Some(true) && !candidates.is_empty() {
+                findings.push(Finding::LawfulPlanForGroup { members: self.needed() });
+                break;
             }
         }
         findings
@@ -154,7 +157,7 @@ impl GroupCheck<'_> {
     /// already placed.
     fn does_not_fit(&self, occupancy: &Occupancy<'_>) -> Option<Finding> {
         let mut occupancy = occupancy.clone();
-        for &(pod, node) in &self.claimed.placement {
+        for (pod, node) in self.order() {
             if let Err(failure) = fits(&occupancy, &self.preemptor, pod, node) {
                 let (pod, node) = (self.cluster.pod_name(pod), self.cluster.node_name(node));
                 return Some(Finding::DoesNotFit { pod, node, failure });
@@ -162,6 +165,32 @@ impl GroupCheck<'_> {
             occupancy.put(pod, node);
         }
         None
+    }
+
+    /// docs/rules/kubernetes-groups.md#g24: the claimed placement in the order in which it is checked: that of the names if all fit in it
+    /// without the victims; else a member that needs the company of a later one comes after that one.
+    fn order(&self) -> Vec<(usize, usize)> {
+        let mut occupancy = self.occupancy.without(&self.claimed.victims);
+        let (mut left, mut order) = (self.claimed.placement.clone(), Vec::new());
+        let fits = |occupancy: &Occupancy<'_>, (pod, node): (usize, usize)| {
+            fits(occupancy, &self.preemptor, pod, node).is_ok()
+        };
+        while let Some(fitting) = left.iter().position(|&seat| fits(&occupancy, seat)) {
+            let (pod, node) = left.remove(fitting);
+            occupancy.put(pod, node);
+            order.push((pod, node));
+        }
+        if self.settings.greedy || !left.is_empty() { self.claimed.placement.clone() } else { order }
+    }
+
+    /// The number of members to place at least.
+    fn needed(&self) -> usize {
+        self.group.min_count.saturating_sub(self.running.len()).max(1)
+    }
+
+    /// Whether enough members fit on the nodes; `None` if that is not known.
+    fn enough_fit(&self, occupancy: &Occupancy<'_>, nodes: &[usize]) -> Option<bool> {
+        enough_fit(occupancy, &self.preemptor, nodes, self.needed(), self.settings.greedy)
     }
 
     fn is_enough(&self, placed: usize) -> bool {
@@ -180,13 +209,6 @@ impl GroupCheck<'_> {
         self.domains.iter().find(holds_all)
     }
 
-    /// The nodes of a domain on which pods may be preempted: those without a pod of lower priority whose PriorityClass is
-    /// not defined (docs/rules/toleration.md#t3).
-    fn usable(&self, domain: &[usize]) -> Vec<usize> {
-        let known = |&node: &usize| unknown_class_on(self.cluster, &self.preemptor, node).is_none();
-        domain.iter().copied().filter(known).collect()
-    }
-
     /// docs/rules/kubernetes-groups.md#g5, docs/rules/kubernetes-groups.md#g8: a member that is not placed although it fits on a node
     /// together with all placed members.
     fn left_out(&self, occupancy: &Occupancy<'_>, nodes: &[usize]) -> Option<Finding> {
@@ -202,24 +224,53 @@ impl GroupCheck<'_> {
         })
     }
 
-    /// The finding that the group fits without victims. `None` also if the members differ or constrain each other, so that first fit proves
-    /// nothing.
+    /// The finding that the group fits without victims. `None` also if that is not known.
     fn fits_now(&self) -> Option<Finding> {
-        if !first_fit_is_best(self.cluster, &self.preemptor.pods) {
-            return None;
-        }
-        let counts = self.domains.iter().map(|domain| first_fit(&self.occupancy, &self.preemptor, domain));
-        let members = counts.max().filter(|&placed| self.is_enough(placed))?;
-        Some(Finding::GroupFitsNow { members })
+        let fits = self.domains.iter().any(|domain| self.enough_fit(&self.occupancy, domain) == Some(true));
+        fits.then(|| Finding::GroupFitsNow { members: self.needed() })
     }
 
-    /// docs/rules/kubernetes-groups.md#g7, docs/rules/kubernetes-groups.md#g12: the preemption that is in progress for the group. `None`
-    /// if the group has no domain or too few members, so that room would not help.
+    /// docs/rules/kubernetes-groups.md#g7, docs/rules/kubernetes-groups.md#g12, docs/rules/kubernetes-groups.md#g25: the preemption that is
+    /// in progress for the group, and for which it must wait. `None` if the group has no domain or too few members, so that room would not
+    /// help, or if its nominated placement does not stand.
     fn in_progress(&self) -> Option<Finding> {
         if self.domains.is_empty() || !self.is_enough(self.preemptor.pods.len()) {
             return None;
         }
-        in_progress_for_group(self.cluster, &self.preemptor)
+        let stands = || self.settings.waits_for_stale_nominations || self.placement_stands();
+        in_progress(self.cluster, &self.preemptor).filter(|_| stands())
+    }
+
+    /// docs/rules/kubernetes-groups.md#g25: whether enough members are known to fit once the pods that were preempted for the group are
+    /// gone, with the nominated members on their nodes where they fit. Only nominees of a higher priority compete.
+    fn placement_stands(&self) -> bool {
+        let removed = self.occupancy.without(&preempted_for(self.cluster, &self.preemptor));
+        let Preemptor { priority, ref pods, now, .. } = self.preemptor;
+        let preemptor = Preemptor { priority: priority + 1, pods: pods.clone(), resize: false, now };
+        self.domains.iter().any(|domain| {
+            let (mut occupancy, mut others) = (removed.clone(), Vec::new());
+            for &pod in &preemptor.pods {
+                let nominated = self.cluster.pods[pod].nominated.filter(|node| domain.contains(node));
+                match nominated.filter(|&node| fits(&occupancy, &preemptor, pod, node).is_ok()) {
+                    Some(node) => occupancy.put(pod, node),
+                    None => others.push(pod),
+                }
+            }
+            let kept = preemptor.pods.len() - others.len();
+            let needed = self.needed().saturating_sub(kept);
+            let others = Preemptor { pods: others, ..preemptor.clone() };
+            let fit =
+                needed == 0 || enough_fit(&occupancy, &others, domain, needed, self.settings.greedy) == Some(true);
+            kept > 0 && fit
+        })
+    }
+
+    /// Whether the group may fit once the pods that were preempted for it are gone.
+    fn may_fit_once_victims_are_gone(&self) -> bool {
+        let preempted = preempted_for(self.cluster, &self.preemptor);
+        let removed = self.occupancy.without(&preempted);
+        let may_fit = |domain: &Vec<usize>| self.enough_fit(&removed, domain) != Some(false);
+        !self.settings.waits_for_stale_nominations && !preempted.is_empty() && self.domains.iter().any(may_fit)
     }
 
     /// docs/rules/kubernetes-groups.md#g6: a member that may not preempt; the first member if the whole group may not.
@@ -231,10 +282,7 @@ impl GroupCheck<'_> {
 
     /// docs/rules/kubernetes-groups.md#g20: a member whose priority or preemption policy differs from that of the group.
     fn members_differ(&self) -> Option<Finding> {
-        let differs = |&&pod: &&usize| {
-            let pod = &self.cluster.pods[pod];
-            pod.priority != self.group.priority || pod.preempts != self.group.preempts
-        };
+        let differs = |&&pod: &&usize| self.settings.refuses_mismatch && self.cluster.pods[pod].differs_from_group;
         let pod = self.running.iter().chain(&self.preemptor.pods).find(differs)?;
         Some(Finding::MembersDiffer { pod: self.cluster.pod_name(*pod) })
     }
@@ -248,40 +296,38 @@ impl GroupCheck<'_> {
     /// of the claimed placement again. Also reports a victim above the priority cut or, without the cut, a member that is left out.
     fn wrong_victims(&self, domain: &[usize]) -> Vec<Finding> {
         let mut findings = Vec::new();
-        let usable = self.usable(domain);
-        let potential = potential_victims(self.cluster, &self.preemptor, &usable);
-        let removed = self.occupancy.without(&pods_of(self.cluster, &potential));
+        let candidates = candidates_of_gang(self.cluster, &self.preemptor, domain);
+        let removed = self.occupancy.without(&pods_of(self.cluster, &candidates));
         let is_valid = |occupancy: &Occupancy<'_>| self.does_not_fit(occupancy).is_none();
-        let ReprieveResult { victims, budgets_matter, .. } = reprieve(&removed, &potential, &is_valid);
+        let ReprieveResult { victims, budgets_matter, .. } = reprieve(&removed, &candidates, &is_valid);
         // With the priority cut, the units that violate a budget are reprieved first, then the cut is found, the members are placed a
         // second time, and the rest is reprieved; so the victims of the final placement may differ from those computed here. They are the
         // same if no unit violates a budget and the placed members are monotonic: then the units above the cut are reprieved first anyway.
-        if !self.priority_cut || (!budgets_matter && self.is_monotonic()) {
+        if !self.settings.priority_cut || (!budgets_matter && self.is_monotonic()) {
             let expected = self.cluster.pod_names(&pods_of(self.cluster, &victims));
             if expected != self.cluster.pod_names(&self.claimed.victims) {
                 findings.push(Finding::WrongVictimsOfPlacement { expected });
             }
         }
-        if self.priority_cut {
-            findings.extend(self.above_the_cut(&usable, &potential));
+        if self.settings.priority_cut {
+            findings.extend(self.above_the_cut(domain, &candidates));
         } else {
-            findings.extend(self.left_out(&removed, &usable));
+            findings.extend(self.left_out(&removed, domain));
         }
         findings
     }
 
     /// The claimed victim of the highest priority, if evicting only units of a lower priority already makes room for enough members. Units
     /// that violate a budget may have been reprieved before the cut, so they are left running. A unit has at least one pod.
-    fn above_the_cut(&self, usable: &[usize], potential: &[usize]) -> Option<Finding> {
+    fn above_the_cut(&self, usable: &[usize], candidates: &[usize]) -> Option<Finding> {
         let claimed = self.claimed.units();
         let highest = claimed.into_iter().max_by_key(|&unit| self.cluster.units[unit].priority)?;
         let priority = self.cluster.units[highest].priority;
-        let violating = violating(self.cluster, &by_importance(self.cluster, potential));
+        let violating = violating(self.cluster, &by_importance(self.cluster, candidates));
         let lower = |unit: &usize| self.cluster.units[*unit].priority < priority && !violating.contains_key(unit);
-        let lower: Vec<usize> = potential.iter().copied().filter(lower).collect();
+        let lower: Vec<usize> = candidates.iter().copied().filter(lower).collect();
         let removed = self.occupancy.without(&pods_of(self.cluster, &lower));
-        let enough = first_fit_is_best(self.cluster, &self.preemptor.pods)
-            && self.is_enough(first_fit(&removed, &self.preemptor, usable));
+        let enough = self.enough_fit(&removed, usable) == Some(true);
         let pod = self.cluster.pods[self.cluster.units[highest].pods[0]].name.to_string();
         enough.then_some(Finding::AboveTheCut { pod, priority })
     }

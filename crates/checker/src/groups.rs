@@ -4,6 +4,7 @@ use reprieve_api::workload::{PreemptionMode, Workload, WorkloadGroup};
 use reprieve_api::{NamespacedName, ObjectSet};
 
 use crate::classes::Classes;
+use crate::cluster::PodFacts;
 
 const PREEMPTION_PRIORITY_CLASS: &str = "reprieve.dev/preemption-priority-class";
 
@@ -18,6 +19,10 @@ pub struct Group {
     pub victim_priority: i64,
     /// Whether it may preempt.
     pub preempts: bool,
+    /// Whether the group itself, or its class, sets the preemption policy.
+    pub sets_policy: bool,
+    /// The class that it names.
+    pub class: Option<String>,
     /// docs/rules/kubernetes-groups.md#g1: whether it is preempted as a whole.
     pub whole: bool,
     /// docs/rules/kubernetes-groups.md#g12: labels whose values the nodes of all its pods must share.
@@ -45,6 +50,8 @@ pub fn read(objects: &ObjectSet, classes: &Classes, max_excess: u32, name: &Name
         priority,
         victim_priority: victim_priority(classes, max_excess, namespace, priority, victim_class),
         preempts: classes.preempts(spec.preemption_policy.as_deref(), class),
+        sets_policy: spec.preemption_policy.is_some() || named(class).is_some(),
+        class: named(class),
         whole: spec.disruption_mode.as_ref().is_some_and(|mode| mode.all.is_some()),
         topology_keys: constraints.into_iter().flatten().map(|constraint| constraint.key.clone()).collect(),
     })
@@ -71,7 +78,26 @@ fn from_workload(classes: &Classes, max_excess: u32, workload: &Workload, part: 
         priority,
         victim_priority: victim_priority(classes, max_excess, namespace, priority, victim_class),
         preempts: classes.preempts(None, class),
+        sets_policy: named(class).is_some(),
+        class: named(class),
         whole: is_preempted_whole(part),
+        topology_keys: Vec::new(),
+    }
+}
+
+/// docs/rules/kubernetes-groups.md#ga8: the group that an owner of these pods forms. All pods that exist are placed, or none.
+pub fn from_owner(pods: &[&PodFacts]) -> Group {
+    let bound = pods.iter().filter(|pod| pod.node.is_some());
+    let is_placed = |pod: &&&PodFacts| pod.node.is_none() && !pod.gated && !pod.of_other_scheduler && !pod.terminating;
+    let placed = pods.iter().filter(is_placed);
+    Group {
+        min_count: bound.clone().filter(|pod| !pod.terminating).count() + placed.clone().count(),
+        priority: placed.map(|pod| pod.priority).min().unwrap_or(0),
+        victim_priority: bound.map(|pod| pod.priority).min().unwrap_or(0),
+        preempts: true,
+        sets_policy: false,
+        class: None,
+        whole: true,
         topology_keys: Vec::new(),
     }
 }
@@ -86,6 +112,10 @@ fn victim_priority(classes: &Classes, max_excess: u32, namespace: &str, priority
         .and_then(|class| classes.value(class))
         .filter(allowed)
         .map_or(priority, |value| value.max(priority))
+}
+
+fn named(class: Option<&str>) -> Option<String> {
+    class.filter(|class| !class.is_empty()).map(str::to_owned)
 }
 
 fn is_preempted_whole(part: &WorkloadGroup) -> bool {

@@ -1,6 +1,6 @@
 //! The laws: which units may be taken, on which nodes, and whether any may be taken now.
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Unit};
 use crate::finding::Finding;
 use crate::fit::{Preemptor, is_unresolvable};
 use crate::occupancy::Occupancy;
@@ -41,8 +41,18 @@ pub fn unknown_class_on(cluster: &Cluster<'_>, preemptor: &Preemptor, node: usiz
     Some(Finding::UnknownClassOnNode { node: cluster.node_name(node), pod: cluster.pod_name(pod) })
 }
 
+/// docs/rules/toleration.md#t3: the candidates of a gang with a pod on one of the nodes. No pod on a node with a lower pod of an undefined
+/// class is one, but the gang may use the free room of that node.
+pub fn candidates_of_gang(cluster: &Cluster<'_>, preemptor: &Preemptor, nodes: &[usize]) -> Vec<usize> {
+    let is_known =
+        |pod: &usize| cluster.pods[*pod].node.is_none_or(|node| unknown_class_on(cluster, preemptor, node).is_none());
+    let mut units = candidates_on(cluster, preemptor, nodes);
+    units.retain(|&unit| cluster.units[unit].pods.iter().all(is_known));
+    units
+}
+
 /// The candidates with a pod on one of the nodes.
-pub fn potential_victims(cluster: &Cluster<'_>, preemptor: &Preemptor, nodes: &[usize]) -> Vec<usize> {
+pub fn candidates_on(cluster: &Cluster<'_>, preemptor: &Preemptor, nodes: &[usize]) -> Vec<usize> {
     let is_there = |pod: &usize| cluster.pods[*pod].node.is_some_and(|node| nodes.contains(&node));
     let lawful =
         |&unit: &usize| cluster.units[unit].pods.iter().any(is_there) && spared(cluster, preemptor, unit).is_none();
@@ -65,19 +75,37 @@ fn terminating_victim(cluster: &Cluster<'_>, preemptor: &Preemptor, node: usize)
     Some(Finding::StillTerminating { pod: cluster.pod_name(pod), node: cluster.node_name(node) })
 }
 
-/// docs/rules/kubernetes-pods.md#p3: the preemption in progress for a pod: on its nominated node, unless no eviction can make the pod fit
-/// there.
+/// docs/rules/kubernetes-pods.md#p3: the preemption in progress for a pod as kube-scheduler sees it: on its nominated node, unless no
+/// eviction can make the pod fit there.
 pub fn in_progress_for_pod(occupancy: &Occupancy<'_>, preemptor: &Preemptor, pod: usize) -> Option<Finding> {
     let cluster = occupancy.cluster;
     let node = cluster.pods[pod].nominated?;
     if is_unresolvable(occupancy, preemptor, pod, node) { None } else { terminating_victim(cluster, preemptor, node) }
 }
 
-/// docs/rules/kubernetes-groups.md#g7: the preemption in progress for a group: on the nominated node of any pending member.
-pub fn in_progress_for_group(cluster: &Cluster<'_>, preemptor: &Preemptor) -> Option<Finding> {
-    preemptor
-        .pods
-        .iter()
-        .filter_map(|&pod| cluster.pods[pod].nominated)
-        .find_map(|node| terminating_victim(cluster, preemptor, node))
+/// docs/rules/kubernetes-groups.md#g7: the preemption in progress for a preemptor: on the nominated node of any of its pods, or on the node
+/// of a pod that is resized.
+pub fn in_progress(cluster: &Cluster<'_>, preemptor: &Preemptor) -> Option<Finding> {
+    nominated_nodes(cluster, preemptor).find_map(|node| terminating_victim(cluster, preemptor, node))
+}
+
+/// docs/rules/kubernetes-groups.md#g25: the pods that were preempted for the preemptor and still terminate: the lower ones on its nominated
+/// nodes, and those that terminate by preemption in the same units.
+pub fn preempted_for(cluster: &Cluster<'_>, preemptor: &Preemptor) -> Vec<usize> {
+    let nodes: Vec<usize> = nominated_nodes(cluster, preemptor).collect();
+    let is_lower = |unit: &&Unit| unit.priority < preemptor.priority;
+    let units = cluster.units.iter().filter(is_lower).filter(|unit| {
+        unit.pods.iter().any(|&pod| {
+            let pod = &cluster.pods[pod];
+            pod.preempted && pod.node.is_some_and(|node| nodes.contains(&node))
+        })
+    });
+    units.flat_map(|unit| unit.pods.iter().copied()).filter(|&pod| cluster.pods[pod].preempted).collect()
+}
+
+fn nominated_nodes(cluster: &Cluster<'_>, preemptor: &Preemptor) -> impl Iterator<Item = usize> {
+    preemptor.pods.iter().filter_map(|&pod| {
+        let pod = &cluster.pods[pod];
+        pod.nominated.filter(|_| !preemptor.resize).or(pod.node.filter(|_| preemptor.resize))
+    })
 }

@@ -20,10 +20,12 @@ mod lawful;
 mod members;
 mod obstacle;
 mod occupancy;
+mod owners;
 mod pod;
 mod pod_search;
 mod reprieve;
 mod selector;
+mod settings;
 mod spread;
 mod term;
 
@@ -35,6 +37,7 @@ use cluster::Cluster;
 pub use filter_failure::FilterFailure;
 pub use finding::Finding;
 pub use selector::selects;
+pub use settings::Settings;
 
 /// A decision and its input.
 pub struct Claim<'a> {
@@ -44,12 +47,8 @@ pub struct Claim<'a> {
     pub now: jiff::Timestamp,
     /// The preemptor.
     pub preemptor: &'a PreemptorRef,
-    /// Whether groups are decided with the priority cut.
-    pub priority_cut: bool,
-    /// Whether the cost of a plan includes what returning victims evict.
-    pub cascades: bool,
-    /// The maximum by which a group's preemption priority may exceed its scheduling priority.
-    pub max_preemption_priority_excess: u32,
+    /// The settings of the policy.
+    pub settings: Settings,
     /// The name of the scheduler; if not set, each group belongs to the scheduler that its members name.
     pub scheduler_name: Option<&'a str>,
     /// The decision.
@@ -62,14 +61,17 @@ pub fn check(claim: &Claim<'_>) -> Vec<Finding> {
 }
 
 fn run(claim: &Claim<'_>) -> Result<Vec<Finding>, Finding> {
-    let cluster = Cluster::read(claim.objects, claim.max_preemption_priority_excess, claim.scheduler_name)?;
+    let cluster = Cluster::read(claim.objects, claim.settings, claim.scheduler_name)?;
     let claimed = ClaimedAnswer::read(&cluster, claim.answer)?;
     let name = claim.preemptor.full_name();
     let findings = match claim.preemptor.kind.as_str() {
+        "Pod" if let Some(group) = cluster.gang_of(&name.to_string()) => {
+            group::check(&cluster, &claimed, &group, claim.settings, claim.now)
+        }
         "Pod" => cluster
             .pod(&name.to_string())
             .filter(|&pod| cluster.pods[pod].node.is_none() || cluster.pods[pod].resizing)
-            .map(|pod| pod::check(&cluster, &claimed, pod, claim.now, claim.cascades)),
+            .map(|pod| pod::check(&cluster, &claimed, pod, claim.settings, claim.now)),
         "PodGroup" => {
             // docs/rules/kubernetes-groups.md#g21: the group of a Workload may be named with dashes.
             let is_it = |group: &&reprieve_api::NamespacedName| {
@@ -77,7 +79,7 @@ fn run(claim: &Claim<'_>) -> Result<Vec<Finding>, Finding> {
             };
             let group =
                 cluster.groups.keys().find(|group| **group == name).or_else(|| cluster.groups.keys().find(is_it));
-            group::check(&cluster, &claimed, group.unwrap_or(&name), claim.priority_cut, claim.now)
+            group::check(&cluster, &claimed, group.unwrap_or(&name), claim.settings, claim.now)
         }
         _ => None,
     };

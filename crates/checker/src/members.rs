@@ -43,6 +43,34 @@ pub fn first_fit(occupancy: &Occupancy<'_>, preemptor: &Preemptor, nodes: &[usiz
     placed
 }
 
+/// docs/rules/kubernetes-groups.md#g24: whether at least `needed` members fit on the nodes, with any assignment in any order. `None` if the
+/// members differ and are too many to try all; with `greedy` also if they differ.
+pub fn enough_fit(
+    occupancy: &Occupancy<'_>,
+    preemptor: &Preemptor,
+    nodes: &[usize],
+    needed: usize,
+    greedy: bool,
+) -> Option<bool> {
+    if first_fit_is_best(occupancy.cluster, &preemptor.pods) {
+        return Some(first_fit(occupancy, preemptor, nodes) >= needed);
+    }
+    let is_small = preemptor.pods.len() <= 4 && nodes.len() <= 4;
+    (is_small && !greedy).then(|| some_fit(occupancy, preemptor, &preemptor.pods, nodes, needed))
+}
+
+fn some_fit(occupancy: &Occupancy<'_>, preemptor: &Preemptor, pods: &[usize], nodes: &[usize], needed: usize) -> bool {
+    needed == 0
+        || pods.iter().any(|&pod| {
+            nodes.iter().filter(|&&node| fits(occupancy, preemptor, pod, node).is_ok()).any(|&node| {
+                let mut occupancy = occupancy.clone();
+                occupancy.put(pod, node);
+                let others: Vec<usize> = pods.iter().copied().filter(|&other| other != pod).collect();
+                some_fit(&occupancy, preemptor, &others, nodes, needed - 1)
+            })
+        })
+}
+
 /// Whether first fit places as many members as any other order: the members are equal and have no constraints on each other.
 pub fn first_fit_is_best(cluster: &Cluster<'_>, members: &[usize]) -> bool {
     let Some(first) = members.first().map(|&member| &cluster.pods[member]) else { return true };

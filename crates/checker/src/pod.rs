@@ -3,12 +3,13 @@
 use jiff::Timestamp;
 use reprieve_api::OutcomeName;
 
+use crate::Settings;
 use crate::cascades::{LowestTotal, lowest_total};
 use crate::claimed::ClaimedAnswer;
 use crate::cluster::Cluster;
 use crate::finding::Finding;
 use crate::fit::{Preemptor, fits};
-use crate::lawful::{in_progress_for_pod, pods_of, unknown_class_on};
+use crate::lawful::{in_progress, in_progress_for_pod, pods_of, preempted_for, unknown_class_on};
 use crate::members::is_monotonic;
 use crate::obstacle::{is_gang_refused, is_unsupported};
 use crate::occupancy::Occupancy;
@@ -20,15 +21,15 @@ pub fn check(
     cluster: &Cluster<'_>,
     claimed: &ClaimedAnswer<'_>,
     pod: usize,
+    settings: Settings,
     now: Timestamp,
-    cascades: bool,
 ) -> Vec<Finding> {
     let facts = &cluster.pods[pod];
     let preemptor = Preemptor { priority: facts.priority, pods: vec![pod], resize: facts.resizing, now };
     // A resized pod is counted once, with its desired requests.
     let occupancy = Occupancy::of(cluster).without(&[pod]);
     let search = PodSearch { cluster, preemptor: &preemptor, occupancy: &occupancy, pod };
-    let check = PodCheck { cluster, claimed, preemptor: &preemptor, occupancy: &occupancy, search, pod, cascades };
+    let check = PodCheck { cluster, claimed, preemptor: &preemptor, occupancy: &occupancy, search, pod, settings };
     if facts.node.is_none() && (facts.gated || is_unsupported(facts) || is_gang_refused(cluster, facts)) {
         return claimed.must_be_refused(pod);
     }
@@ -48,8 +49,7 @@ struct PodCheck<'a> {
     occupancy: &'a Occupancy<'a>,
     search: PodSearch<'a>,
     pod: usize,
-    /// Whether second-order evictions count.
-    cascades: bool,
+    settings: Settings,
 }
 
 impl PodCheck<'_> {
@@ -69,7 +69,10 @@ impl PodCheck<'_> {
     fn preempt(&self) -> Vec<Finding> {
         let mut findings: Vec<Finding> = self.fits_now().into_iter().collect();
         findings.extend(self.may_not_preempt());
-        findings.extend(in_progress_for_pod(self.occupancy, self.preemptor, self.pod));
+        findings.extend(self.in_progress());
+        if self.claimed.is_freed_by(&preempted_for(self.cluster, self.preemptor), self.settings) {
+            findings.push(Finding::OnlyPreemptedPods);
+        }
         findings.extend(self.claimed.unlawful_victims(self.preemptor));
         let Some(node) = self.claimed_node(&mut findings) else { return findings };
         let removed = self.occupancy.without(&self.claimed.victims);
@@ -94,7 +97,7 @@ impl PodCheck<'_> {
         let mut findings = self.claimed.needless_victims();
         findings.extend(self.fits_now());
         findings.extend(self.may_not_preempt());
-        if in_progress_for_pod(self.occupancy, self.preemptor, self.pod).is_none() {
+        if self.in_progress().is_none() && !self.fits_once_victims_are_gone() {
             findings.push(Finding::NothingInProgress);
         }
         let kept = self.cluster.pods[self.pod].nominated.map(|node| (self.pod, node));
@@ -109,12 +112,33 @@ impl PodCheck<'_> {
         if self.may_not_preempt().is_some() {
             return findings;
         }
-        findings.extend(in_progress_for_pod(self.occupancy, self.preemptor, self.pod));
+        findings.extend(self.in_progress());
         if let Some((node, result)) = self.search.best() {
             let victims = self.cluster.pod_names(&pods_of(self.cluster, &result.victims));
             findings.push(Finding::LawfulPlan { node: self.cluster.node_name(node), victims });
         }
         findings
+    }
+
+    /// docs/rules/kubernetes-pods.md#p3, docs/rules/kubernetes-groups.md#g25: the preemption that is in progress for the pod, and for which
+    /// it must wait: its node has room for it once the preempted pods are gone. Only nominees of a higher priority compete.
+    fn in_progress(&self) -> Option<Finding> {
+        if self.settings.waits_for_stale_nominations {
+            return in_progress_for_pod(self.occupancy, self.preemptor, self.pod);
+        }
+        let facts = &self.cluster.pods[self.pod];
+        let node = facts.node.filter(|_| self.preemptor.resize).or(facts.nominated)?;
+        let preemptor = Preemptor { priority: self.preemptor.priority + 1, ..self.preemptor.clone() };
+        let removed = self.occupancy.without(&preempted_for(self.cluster, self.preemptor));
+        in_progress(self.cluster, self.preemptor).filter(|_| fits(&removed, &preemptor, self.pod, node).is_ok())
+    }
+
+    /// Whether the pod fits on a node once the pods that were preempted for it are gone.
+    fn fits_once_victims_are_gone(&self) -> bool {
+        let preempted = preempted_for(self.cluster, self.preemptor);
+        let removed = self.occupancy.without(&preempted);
+        let fits = |&node: &usize| self.search.fits(&removed, node);
+        !self.settings.waits_for_stale_nominations && !preempted.is_empty() && self.search.nodes().iter().any(fits)
     }
 
     /// The node of the claim. A resized pod stays on its node and is not nominated.
@@ -166,7 +190,7 @@ impl PodCheck<'_> {
 
     /// The best node, unless it is this one or may be.
     fn best_but(&self, node: usize) -> Option<(usize, ReprieveResult)> {
-        if !self.cascades {
+        if !self.settings.cascades {
             return self.search.best().filter(|(best, _)| *best != node);
         }
         match lowest_total(&self.search) {

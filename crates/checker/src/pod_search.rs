@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::cluster::Cluster;
 use crate::fit::{Preemptor, fits, is_unresolvable};
-use crate::lawful::{pods_of, potential_victims, unknown_class_on};
+use crate::lawful::{candidates_on, pods_of, unknown_class_on};
 use crate::occupancy::Occupancy;
 use crate::reprieve::{ReprieveResult, reprieve, start};
 
@@ -41,10 +41,10 @@ impl PodSearch<'_> {
         if unresolvable || unknown_class_on(self.cluster, self.preemptor, node).is_some() {
             return None;
         }
-        let potential = potential_victims(self.cluster, self.preemptor, &[node]);
-        let removed = self.occupancy.without(&pods_of(self.cluster, &potential));
+        let candidates = candidates_on(self.cluster, self.preemptor, &[node]);
+        let removed = self.occupancy.without(&pods_of(self.cluster, &candidates));
         let is_valid = |occupancy: &Occupancy<'_>| self.fits(occupancy, node);
-        (!potential.is_empty() && is_valid(&removed)).then(|| reprieve(&removed, &potential, &is_valid))
+        (!candidates.is_empty() && is_valid(&removed)).then(|| reprieve(&removed, &candidates, &is_valid))
     }
 
     /// docs/rules/kubernetes-pods.md#p17: all plans, the cheapest first.

@@ -21,15 +21,15 @@ pub struct ReprieveResult {
 }
 
 /// docs/rules/kubernetes-pods.md#p13 to docs/rules/kubernetes-pods.md#p16, docs/rules/kubernetes-groups.md#g4,
-/// docs/rules/kubernetes-groups.md#g9, docs/rules/kubernetes-groups.md#g10: puts the units back one by one, and keeps each with which the
-/// placement is valid. `removed` lacks all of them.
+/// docs/rules/kubernetes-groups.md#g9, docs/rules/kubernetes-groups.md#g10: puts the candidates back one by one, and reprieves each with
+/// which the placement is still valid. All candidates are missing in `removed`.
 pub fn reprieve(
     removed: &Occupancy<'_>,
-    potential: &[usize],
+    candidates: &[usize],
     is_valid: &dyn Fn(&Occupancy<'_>) -> bool,
 ) -> ReprieveResult {
     let cluster = removed.cluster;
-    let ordered = by_importance(cluster, potential);
+    let ordered = by_importance(cluster, candidates);
     let violating = violating(cluster, &ordered);
     let (first, rest): (Vec<usize>, Vec<usize>) = ordered.iter().partition(|unit| violating.contains_key(unit));
     let mut occupancy = removed.clone();

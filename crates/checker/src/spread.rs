@@ -54,7 +54,7 @@ pub fn spread(occupancy: &Occupancy<'_>, pod: usize, node: usize) -> Result<(), 
     Ok(())
 }
 
-/// Whether a node counts for a constraint: by default the node selection of the pod excludes nodes, and honors_taints exclude none.
+/// Whether a node counts for a constraint: by default the node selection of the pod excludes nodes, and taints exclude none.
 fn counts(cluster: &Cluster<'_>, pod: &PodFacts, constraint: &TopologySpreadConstraint, node: usize) -> bool {
     let facts = &cluster.nodes[node];
     let honors_selection = constraint.node_affinity_policy.as_deref() != Some("Ignore");

@@ -8,7 +8,8 @@ use crate::{compare, demo, output, plan, problems, run, simulate, test};
 use clap::{Parser, Subcommand};
 
 /// Chooses which pods to evict so that a pending pod, group or workload can run, by the rules of a preemption policy, and explains every
-/// choice. Evicts nothing unless the preemptor then fits. Policies Kubernetes and Kueue never evict part of a unit that must be evicted whole.
+/// choice. Evicts nothing unless the preemptor then fits. Policies Kubernetes and Kueue never evict only a part of a PodGroup or Workload that
+/// must be evicted whole.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Cli {

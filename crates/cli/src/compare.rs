@@ -6,6 +6,7 @@ pub mod policies;
 use clap::{Args, ValueEnum};
 use reprieve_api::{PreemptorRef, TestSpec, fields};
 use reprieve_loader::QueueSettings;
+use reprieve_report::gpu_hours::GpuResources;
 use serde_json::json;
 
 use self::policies::{PolicyResult, compare_policies};
@@ -19,7 +20,10 @@ use crate::render::{document, first_n_and_more, table};
 pub struct CompareArgs {
     /// The input and the preemptor.
     #[command(flatten)]
-    pub asking: QuestionArgs,
+    pub question: QuestionArgs,
+    /// Resources that count as GPUs, separated by commas; * stands for any text
+    #[arg(long, value_name = "RESOURCE", default_value_t = GpuResources::default())]
+    pub gpu_resources: GpuResources,
     /// Output format; html is one file that loads nothing from the network
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
@@ -38,23 +42,23 @@ pub enum Output {
 
 /// Prints the decisions of all policies.
 pub fn run(args: &CompareArgs) -> Result<u8, Error> {
-    let asking = &args.asking;
-    if asking.filename.is_empty() && asking.preemptor.is_none() {
+    let question = &args.question;
+    if question.filename.is_empty() && question.preemptor.is_none() {
         return Err(missing_preemptor(""));
     }
-    let Input { objects, test } = asking.read(&QueueSettings::default(), true)?;
+    let Input { objects, test } = question.read(&QueueSettings::default(), true)?;
     let (recorded, source): (Option<TestSpec>, _) = test.map(|test| (test.object.spec.clone(), test.source)).unzip();
-    let Some(preemptor) = asking.named()?.or_else(|| recorded.as_ref().map(|spec| spec.preemptor.clone())) else {
+    let Some(preemptor) = question.named()?.or_else(|| recorded.as_ref().map(|spec| spec.preemptor.clone())) else {
         return Err(missing_preemptor(""));
     };
     let mut warnings = fields::warnings_about(&preemptor, &objects, true);
-    warnings.extend(asking.check(&objects, recorded.as_ref(), None)?);
-    let now = asking.clock(recorded.as_ref());
+    warnings.extend(question.check(&objects, recorded.as_ref(), None)?);
+    let now = question.clock(recorded.as_ref());
     let profile = recorded.map(|spec| spec.profile).unwrap_or_default();
-    let asked = TestSpec { now, profile, preemptor, expect: None };
-    let blame = |error| attribute_to_flag(error, &asking.flags(), source.as_ref());
-    let results = compare_policies(&objects, &asked).map_err(blame)?;
-    let preemptor = asked.preemptor;
+    let spec = TestSpec { now, profile, preemptor, expect: None };
+    let attribute = |error| attribute_to_flag(error, &question.flags(), source.as_ref());
+    let results = compare_policies(&objects, &spec, &args.gpu_resources).map_err(attribute)?;
+    let preemptor = spec.preemptor;
     match args.output {
         Output::Table => output::print(&as_table(&preemptor, &results, &warnings))?,
         Output::Json => {
@@ -73,6 +77,10 @@ pub fn run(args: &CompareArgs) -> Result<u8, Error> {
     }
     Ok(0)
 }
+
+/// What the first two rows are.
+pub const KUBERNETES_ROWS: &str = "Kubernetes: Reprieve's policy; for a group it evicts no unit above the lowest priority that is enough (the priority cut).\n\
+     kube-scheduler: the same policy without the priority cut, as kube-scheduler decides.";
 
 fn as_table(preemptor: &PreemptorRef, results: &[PolicyResult], warnings: &[String]) -> String {
     let or_none = |text: String| if text.is_empty() { "-".to_owned() } else { text };
@@ -95,5 +103,5 @@ fn as_table(preemptor: &PreemptorRef, results: &[PolicyResult], warnings: &[Stri
     });
     let warnings: Vec<String> = violations.chain(warnings.iter().cloned()).collect();
     let first_line = format!("preemptor: {} {}", preemptor.kind, preemptor.full_name());
-    document(first_line, std::iter::empty(), [table], &warnings)
+    document(first_line, std::iter::empty(), [table, KUBERNETES_ROWS.to_owned()], &warnings)
 }

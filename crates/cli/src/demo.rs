@@ -75,7 +75,7 @@ fn one_decision() -> Result<(), Error> {
     if let Some(diagram) = NodeDiagram::new(&loaded, "nvidia.com/gpu") {
         let (before, after) = (diagram.rows(&[], &[]), diagram.rows(&evicted, &placed));
         let mut legend = diagram.legend().into_iter();
-        output::line("GPUs before               GPUs after")?;
+        output::line("GPUs before (· is free)   GPUs after")?;
         for (before, after) in before.iter().zip(&after) {
             output::line(&format!("{before}         {after}      {}", legend.next().unwrap_or_default()))?;
         }

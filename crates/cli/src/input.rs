@@ -64,8 +64,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Input, Error> {
         match test {
             Some(test) if first => input.test = Some(test),
             Some(test) => {
-                let problem =
-                    "only the first document may be a PreemptionTest; move each PreemptionTest into its own file";
+                let problem = "only the first document of the input may be a PreemptionTest; name one such file, alone";
                 return Err(InputError::new(problem).at(&test.source).into());
             }
             None => {}

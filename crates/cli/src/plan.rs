@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use reprieve_api::record::record;
 use reprieve_api::source::UnknownField;
-use reprieve_api::{InputError, NamespacedName, ObjectSet, OutcomeName, Profile, TestSpec, VictimRef, fields};
+use reprieve_api::{InputError, NamespacedName, ObjectSet, OutcomeName, Pod, Profile, TestSpec, VictimRef, fields};
 use reprieve_engine::laws::Law;
 use reprieve_engine::{Outcome, Policy};
 use reprieve_loader::build::{OnInvalid, load_as};
@@ -16,6 +16,8 @@ use reprieve_loader::time::parse_time;
 use reprieve_loader::unsupported::{Requirement, assume};
 use reprieve_loader::{LoadScope, Question, QueueSettings, timestamp};
 use reprieve_report::cycle::cycle_report;
+use reprieve_report::decision::DecisionReport;
+use reprieve_report::gpu_hours::{GpuResources, LostWork};
 use reprieve_report::report::decide_and_report;
 use serde::Serialize;
 use serde_json::Value;
@@ -30,23 +32,26 @@ use crate::{output, render_cycle};
 pub struct PlanArgs {
     /// The input and the preemptor.
     #[command(flatten)]
-    pub asking: QuestionArgs,
+    pub question: QuestionArgs,
     /// Take the preemptor from a file: a Pod, a PodGroup with its pods, a Job, or a new pod of a Deployment, ReplicaSet or StatefulSet
     #[arg(long, value_name = "FILE")]
     pub submit: Option<PathBuf>,
-    /// Decide one Kueue cycle: the head of every ClusterQueue, instead of a single preemptor
+    /// Decide one Kueue cycle: the first pending workload of every ClusterQueue, instead of a single preemptor
     #[arg(long, conflicts_with_all = ["preemptor", "submit"])]
     pub cycle: bool,
     /// Policy: Kubernetes, YuniKorn, Koordinator or Kueue [default: Kubernetes, or Kueue with --cycle]
     #[arg(long)]
     pub policy: Option<String>,
-    /// Argument of the policy; may be repeated
+    /// Argument of the policy; may be repeated. An unknown KEY is an error that lists the arguments
     #[arg(long = "arg", value_name = "KEY=VALUE")]
     pub args: Vec<String>,
     /// Requirements of the preemptor that Reprieve does not evaluate and should assume to be satisfied, separated by commas: volumes,
     /// claims (devices of spec.resourceClaims), features (of the kubelet)
     #[arg(long, value_name = "REQUIREMENT", value_delimiter = ',', value_parser = requirement)]
     pub assume: Vec<Requirement>,
+    /// Resources that count as GPUs in the lost work, separated by commas; * stands for any text
+    #[arg(long, value_name = "RESOURCE", default_value_t = GpuResources::default())]
+    pub gpu_resources: GpuResources,
     /// Name of the deciding scheduler; members of a gang that name another scheduler are not placed [default: the scheduler that the
     /// members name]
     #[arg(long, value_name = "NAME")]
@@ -80,29 +85,30 @@ fn requirement(name: &str) -> Result<Requirement, String> {
 
 /// Prints the decision and returns the exit status, which depends on the outcome.
 pub fn run(args: &PlanArgs) -> Result<u8, Error> {
-    if args.asking.filename.is_empty() && args.asking.preemptor.is_none() && args.submit.is_none() && !args.cycle {
+    if args.question.filename.is_empty() && args.question.preemptor.is_none() && args.submit.is_none() && !args.cycle {
         return Err(missing_preemptor(", or submit one with --submit"));
     }
-    let asked = profile(args, None, Profile::default())?;
-    let reads_config_map = asked.policy.eq_ignore_ascii_case("YuniKorn");
-    let Input { mut objects, test } = args.asking.read(&QueueSettings::of_profile(&asked)?, reads_config_map)?;
+    let from_flags = profile(args, None, Profile::default())?;
+    let reads_config_map = from_flags.policy.eq_ignore_ascii_case("YuniKorn");
+    let Input { mut objects, test } = args.question.read(&QueueSettings::of_profile(&from_flags)?, reads_config_map)?;
     let (recorded, source) = test.map(|test| (test.object.spec.clone(), test.source)).unzip();
-    let blame = |error| attribute_to_flag(error, &question_flags(args), source.as_ref());
+    let attribute = |error| attribute_to_flag(error, &question_flags(args), source.as_ref());
     if args.cycle {
         assume(&mut objects, &args.assume);
-        return cycle(args, recorded.as_ref(), &objects, blame);
+        return cycle(args, recorded.as_ref(), &objects, attribute);
     }
     let mut warnings = Vec::new();
     let spec = question(args, recorded.as_ref(), &mut objects, &mut warnings)?;
     assume(&mut objects, &args.assume);
-    let (policy, scope) = (policy(&spec.profile).map_err(&blame)?, LoadScope::of_profile(&spec.profile)?);
+    let (policy, scope) = (policy(&spec.profile).map_err(&attribute)?, LoadScope::of_profile(&spec.profile)?);
     warnings.extend(fields::warnings_about(&spec.preemptor, &objects, matches!(policy, Policy::Koordinator(_))));
-    warnings.extend(args.asking.check(&objects, recorded.as_ref(), Some(&policy))?);
+    warnings.extend(args.question.check(&objects, recorded.as_ref(), Some(&policy))?);
     let mut loaded = load_as(&objects, OnInvalid::Quarantine, &policy, &scope)?;
-    let question = Question::new(&spec, &loaded).map_err(blame)?;
+    let question = Question::new(&spec, &loaded).map_err(attribute)?;
     let mut report = decide_and_report(&question, &mut loaded);
     report.warnings.extend(warnings);
     report.assumed = assumed(&args.assume);
+    report.explanation.lost_work = lost_work(&report, &objects, &args.gpu_resources);
     if report.explanation.law.as_ref().is_some_and(|law| law.field.is_some()) {
         report.warnings.extend(hint(args, &objects, &spec));
     }
@@ -135,11 +141,11 @@ fn question(
     objects: &mut ObjectSet,
     warnings: &mut Vec<String>,
 ) -> Result<TestSpec, Error> {
-    let named = args.asking.named()?;
+    let named = args.question.named()?;
     let profile = profile(args, recorded, Profile::default())?;
     let submitted = match &args.submit {
         Some(path) => {
-            let (mut new, controlled) = input::read_submitted(path, args.asking.namespace.as_deref())?;
+            let (mut new, controlled) = input::read_submitted(path, args.question.namespace.as_deref())?;
             warnings.extend(fields::warnings(std::mem::take(&mut new.unknown_fields).iter()));
             let flag = format!("--submit {}", path.display());
             let kinds =
@@ -159,7 +165,7 @@ fn question(
     let Some(preemptor) = named.or(submitted).or(recorded.map(|spec| spec.preemptor.clone())) else {
         return Err(missing_preemptor(", or submit one with --submit"));
     };
-    let now = args.asking.clock(recorded);
+    let now = args.question.clock(recorded);
     Ok(TestSpec { now, profile, preemptor, expect: None })
 }
 
@@ -194,18 +200,18 @@ fn cycle(
     args: &PlanArgs,
     recorded: Option<&TestSpec>,
     objects: &ObjectSet,
-    blame: impl Fn(InputError) -> InputError,
+    attribute: impl Fn(InputError) -> InputError,
 ) -> Result<u8, Error> {
     let profile = profile(args, recorded, Profile::of_policy("Kueue"))?;
-    let policy = policy(&profile).map_err(&blame)?;
+    let policy = policy(&profile).map_err(&attribute)?;
     let Policy::Kueue(kueue) = policy else {
         return Err(Error::Usage(
             "--cycle: only policy Kueue decides in cycles; omit --policy or write --policy Kueue".to_owned(),
         ));
     };
-    let now = parse_time(args.asking.clock(recorded).as_deref().unwrap_or(DEFAULT_NOW));
-    let now = now.map_err(|error| blame(error.field("spec.now")))?;
-    let missing = args.asking.check(objects, recorded, Some(&policy))?;
+    let now = parse_time(args.question.clock(recorded).as_deref().unwrap_or(DEFAULT_NOW));
+    let now = now.map_err(|error| attribute(error.field("spec.now")))?;
+    let missing = args.question.check(objects, recorded, Some(&policy))?;
     let loaded = load_as(objects, OnInvalid::Quarantine, &policy, &LoadScope::of_profile(&profile)?)?;
     let mut report = cycle_report(&loaded, &kueue, timestamp(now));
     let heads: BTreeSet<&str> = report.heads.iter().map(|head| head.workload.as_str()).collect();
@@ -229,6 +235,14 @@ fn cycle(
     }
     let preempts = report.heads.iter().any(|head| !head.victims.is_empty());
     Ok(if preempts { 2 } else { 0 })
+}
+
+/// The work that the victims lose; `None` if they have no GPUs, or if their pods are not known.
+fn lost_work(report: &DecisionReport, objects: &ObjectSet, gpus: &GpuResources) -> Option<LostWork> {
+    let victims: BTreeSet<&String> = report.explanation.victims.iter().flat_map(|victim| &victim.unit.pods).collect();
+    let is_victim = |pod: &&Pod| victims.contains(&NamespacedName::from_meta(&pod.metadata).to_string());
+    let pods = objects.pods.iter().map(|pod| &*pod.object).filter(is_victim);
+    Some(gpus.lost_work(pods, timestamp(report.now))).filter(|lost| lost.gpus > 0)
 }
 
 /// The smallest set of requirements that must be assumed so that Reprieve can decide, as a hint.
@@ -259,7 +273,7 @@ fn assumed(assumed: &[Requirement]) -> Vec<&'static str> {
 }
 
 fn question_flags(args: &PlanArgs) -> Vec<(String, String)> {
-    let mut flags = args.asking.flags();
+    let mut flags = args.question.flags();
     flags.extend(args.policy.iter().map(|_| ("spec.profile.policy".to_owned(), "--policy".to_owned())));
     let keys = args.args.iter().filter_map(|arg| arg.split_once('='));
     flags.extend(keys.map(|(key, _)| (format!("spec.profile.args.{key}"), format!("--arg {key}"))));
@@ -292,5 +306,5 @@ fn note_warnings(warnings: &[String], assumed: &[&str]) {
 
 fn print_names<'a>(victims: impl Iterator<Item = &'a VictimRef>) -> Result<(), Error> {
     let mut names = victims.filter_map(|victim| victim.pod.as_deref().or(victim.workload.as_deref()));
-    names.try_for_each(output::line)
+    names.try_for_each(|name| output::line(&output::escaped(name)))
 }

@@ -57,7 +57,9 @@ pub fn decision(report: &DecisionReport, detail: Detail) -> String {
     let tables = parts.map(|Rows { header, rows, colour }| table(header, rows.into_iter(), colour));
     let violations = report.explanation.budgets.iter().map(|budget| budget.sentence("the plan"));
     let ended = report.explanation.judging_ended.then(|| JUDGING_ENDED.to_owned());
-    document(headline(report), violations.chain(ended), tables, &report.warnings)
+    let lost = report.explanation.lost_work.filter(|_| detail == Detail::Wide);
+    let lost = lost.map(|lost| format!("the victims lose {lost} of work on {} GPUs", lost.gpus));
+    document(headline(report), violations.chain(ended).chain(lost), tables, &report.warnings)
 }
 
 /// A first line, the violated budgets below it, the tables that are not empty, and the warnings. `violations` and `warnings` are made safe
@@ -88,7 +90,7 @@ pub fn parts(report: &DecisionReport, detail: Detail) -> Vec<Rows> {
     parts.extend(places("NODE", &explanation.nodes, detail));
     parts.extend(places("DOMAIN", &explanation.domains, detail));
     if detail == Detail::Wide {
-        parts.push(queue_tree(&explanation.queues));
+        parts.push(queue_tree(&explanation.queues, report.policy));
         parts.push(quota_tree(&explanation.quotas));
     }
     parts.retain(|part| !part.rows.is_empty());
@@ -257,8 +259,8 @@ fn places(kind: &'static str, places: &[PlacementReport], detail: Detail) -> Vec
     vec![Rows::new(&[kind, "RESULT", "FILTER", "REASON"], rows, None)]
 }
 
-/// The queue tree with a bar for each resource: usage before and after, with a mark at the guarantee.
-fn queue_tree(queues: &[QueueReport]) -> Rows {
+/// The queue tree of YuniKorn or Koordinator with a bar for each resource: usage before and after, with a mark at the guarantee or min.
+fn queue_tree(queues: &[QueueReport], policy: &str) -> Rows {
     // The queues from the root to the current one. A name that contains the parent's is shown without it.
     let mut path: Vec<&str> = Vec::new();
     let rows = queues.iter().flat_map(move |queue| {
@@ -287,7 +289,9 @@ fn queue_tree(queues: &[QueueReport]) -> Rows {
         };
         queue.resources.iter().enumerate().map(row).collect::<Vec<_>>()
     });
-    Rows::new(&["QUEUE", "RESOURCE", "GUARANTEED", "MAXIMUM", "BEFORE", "AFTER"], rows, None)
+    // Koordinator's `min` is no guarantee, and each policy has its own words for the two amounts.
+    let [guarantee, limit] = if policy == "Koordinator" { ["MIN", "MAX"] } else { ["GUARANTEED", "MAXIMUM"] };
+    Rows::new(&["QUEUE", "RESOURCE", guarantee, limit, "BEFORE", "AFTER"], rows, None)
 }
 
 /// The Kueue quota tree: bars have a mark at the nominal quota; usage beyond the mark is borrowed.
@@ -347,6 +351,9 @@ fn bar(used: i64, guarantee: Option<i64>, scale: i64) -> String {
 fn unit_name(unit: &UnitReport) -> String {
     if let Some(workload) = &unit.workload {
         return workload.clone();
+    }
+    if let Some(owner) = &unit.owner {
+        return format!("gang (from {owner}) ({})", count(unit.pods.len(), "pod", "pods"));
     }
     match (&unit.group, unit.pods.as_slice()) {
         (Some(group), pods) => format!("{group} ({})", count(pods.len(), "pod", "pods")),

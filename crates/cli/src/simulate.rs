@@ -3,8 +3,10 @@
 mod args;
 mod check;
 pub mod html;
+mod notes;
 pub mod policy_run;
 mod show;
+mod statistics;
 
 use reprieve_api::{InputError, Profile};
 use reprieve_loader::policy::policy;
@@ -30,6 +32,10 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Error> {
         return check::run(args);
     }
     let (mut input, profiles, skipped) = read(args)?;
+    input.gpus = args.gpu_resources.clone();
+    if let Some(load) = args.load {
+        input = input.with_load(load);
+    }
     if let Some(until) = &args.until {
         let wrong = |problem: String| Error::Usage(format!("--until {until}: {problem}"));
         input.end = parse_time_or_offset(until, input.start).map_err(wrong)?;

@@ -109,9 +109,9 @@ fn print_table(cases: &[Case]) -> Result<(), Error> {
     let (red, green) = (style(anstyle::AnsiColor::Red), style(anstyle::AnsiColor::Green));
     for case in cases.iter().filter(|case| case.result != TestResult::Passed) {
         let title = if case.result == TestResult::Failed { "FAIL" } else { "BAD INPUT" };
-        output::line(&format!("{red}{title}{red:#}  {}  ({})", case.name, case.file.display()))?;
+        output::line(&format!("{red}{title}{red:#}  {}  ({})", output::escaped(&case.name), case.file.display()))?;
         for problem in &case.problems {
-            output::line(&format!("  {problem}"))?;
+            output::line(&format!("  {}", output::escaped(problem)))?;
         }
         for line in case.table.lines() {
             output::line(&format!("    {line}"))?;

@@ -95,12 +95,12 @@ fn values_without_a_meaning_are_refused_with_their_names() {
             "-1 is not between 0 and",
         ),
     ] {
-        // The queue is the preemptor's own; the workload with a low priority is a bystander, which is set aside.
+        // The queue is the preemptor's own. The running workload keeps its quota and is a victim: a wrong word does not protect it.
         let output = plan(preemption, low, "table");
         // Warnings are part of the table; errors go to standard error.
         let text = [output.stderr, output.stdout].concat();
         let text = String::from_utf8_lossy(&text).into_owned();
-        assert_eq!(output.status.code(), Some(if low.is_empty() { 1 } else { 4 }), "{text}");
+        assert_eq!(output.status.code(), Some(if low.is_empty() { 1 } else { 2 }), "{text}");
         assert!(text.contains(field) && text.contains(problem), "{text}");
         assert_eq!(text.contains("it is set aside"), !low.is_empty(), "{text}");
     }

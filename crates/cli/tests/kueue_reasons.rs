@@ -37,11 +37,17 @@ fn a_strategy_of_fair_sharing_that_refuses_is_named_with_the_shares() {
 
 #[test]
 fn queue_back_at_its_nominal_quota_spares_its_workloads() {
+    let spared = spared("kueue-classical/below-threshold-and-home-together.yaml");
+    let text = "a-best-effort uses no more than its own quota of what is missing after the other evictions";
+    assert_eq!(law(&spared, "a-best-effort-low"), ("WithinQuota", text));
+}
+
+/// Without either of them the preemptor would fit by borrowing, but a borrower preempts none of other queues here.
+#[test]
+fn workloads_that_a_borrower_may_not_preempt_are_spared_by_the_policy() {
     let spared = spared("kueue-classical/borrower-preempted-only-down-to-nominal.yaml");
     let laws: Vec<&str> = spared.values().map(|(law, _)| law.as_str()).collect();
-    assert_eq!(laws, ["Priority", "NotEnough", "WithinQuota"], "{spared:?}");
-    let text = "c2 uses no more than its own quota after the other evictions";
-    assert_eq!(law(&spared, "c2-low-2"), ("WithinQuota", text));
+    assert_eq!(laws, ["Priority", "QueuePolicyNever", "QueuePolicyNever"], "{spared:?}");
 }
 
 #[test]

@@ -295,7 +295,8 @@ kind: Pod
 metadata: {name: urgent, namespace: default, labels: {queue: root.a, applicationId: a}}
 spec: {priority: 5, containers: [{name: c, resources: {requests: {cpu: 3}}}]}
 "#;
-    let output = reprieve(&["plan", "-f", "-", "--for", "pod/urgent", "--policy", "YuniKorn"], input);
+    let settings = ["--policy", "YuniKorn", "--arg", "compatibility=1.8"];
+    let output = reprieve(&[&["plan", "-f", "-", "--for", "pod/urgent"][..], &settings].concat(), input);
     assert_eq!(output.status.code(), Some(4), "{}", text(&output));
     let text = text(&output);
     let line = text.lines().find(|line| line.starts_with("default/large")).unwrap_or_else(|| panic!("{text}"));

@@ -3,9 +3,7 @@
 use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_api::source::InputError;
-use reprieve_checker::{Claim, check};
-use reprieve_engine::policy::Policy;
-use reprieve_engine::policy::kubernetes::Cascades;
+use reprieve_checker::{Claim, Settings, check};
 use reprieve_loader::build::{OnInvalid, load_for};
 use reprieve_loader::policy::{DEFAULT_NOW, Question, policy};
 use reprieve_loader::time::parse_time;
@@ -66,16 +64,13 @@ fn findings(text: &str) -> Result<Vec<String>, InputError> {
     }
     let spec = test.expect("the first document is the test").object.spec.clone();
     let policy = policy(&spec.profile)?;
-    let Policy::Kubernetes(settings) = policy else { panic!("the cases are for policy Kubernetes") };
     let mut loaded = load_for(&objects, OnInvalid::Reject, &policy)?;
     let answer = answer(&Question::new(&spec, &loaded)?, &mut loaded);
     let claim = Claim {
         objects: &objects,
         now: parse_time(spec.now.as_deref().unwrap_or(DEFAULT_NOW))?,
         preemptor: &spec.preemptor,
-        priority_cut: settings.priority_cut,
-        cascades: settings.cascades == Cascades::Include,
-        max_preemption_priority_excess: settings.max_preemption_priority_excess,
+        settings: Settings::of(&spec.profile),
         scheduler_name: None,
         answer: &answer,
     };

@@ -47,6 +47,9 @@ fn evicting(name: &str) -> Run {
         finished: None,
         evictions: 1,
         lost_micros: 0,
+        idle_micros: 0,
+        finished_micros: 0,
+        held: None,
         ran: vec![RunInterval { from, to: None }],
     };
     let (victim, preemptor) = (format!("ns/{name}"), format!("ns/{name}-urgent"));

@@ -26,7 +26,7 @@ fn a_configuration_that_is_wrong_is_named_with_its_field() {
         (format!("{HEAD}colour: blue\n"), ["config.yaml", "unknown field `colour`"]),
         (format!("{HEAD}profiles: [{{name: a, policy: Fifo}}]\n"), ["profiles[0].policy", "is not a policy"]),
         (format!("{HEAD}ports: {{metrics: many}}\n"), ["ports.metrics", "expected a whole number from 0 to 65535"]),
-        ("a: [".to_owned(), ["config.yaml", "the file"]),
+        ("a: [".to_owned(), ["config.yaml: line 1, column 4", "not valid YAML"]),
     ] {
         fs::write(&file, &text).expect("it can be written");
         let error = error_text(&reprieve(&["run", "--config", &file.display().to_string()]));

@@ -62,6 +62,36 @@ fn json_has_a_summary_for_each_policy_of_the_scenario() {
 }
 
 #[test]
+fn best_value_of_each_row_is_marked_and_the_direction_is_given() {
+    let text = stdout(&with(&JOBS, &["--policy", "Kubernetes,Koordinator", "--seed", "1"]));
+    let row =
+        |title: &str| text.lines().find(|line| line.starts_with(title)).unwrap_or_else(|| panic!("{title}: {text}"));
+    assert!(row("pods evicted").contains("lower") && row("pods evicted").ends_with(" *"), "{text}");
+    assert!(row("GPU-hours of finished work (goodput)").contains("higher"), "{text}");
+    assert!(!row("jobs finished").contains('*'), "all policies have the same value: {text}");
+}
+
+#[test]
+fn a_trace_that_never_fills_the_cluster_offers_a_higher_load() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("list.csv");
+    std::fs::write(&list, "job,submit_s,gpus,duration_s\na,0,1,60\nb,8000,1,60\n").unwrap();
+    let args = ["--trace", list.to_str().unwrap(), "--format", "jobs", "--policy", "Kubernetes"];
+    let text = stdout(&args);
+    assert!(text.contains("note: the trace never fills the cluster: at most 12%"), "{text}");
+    assert!(text.contains("--load 8 "), "{text}");
+    let value: Value = serde_json::from_str(&stdout(&with(&args, &["--load", "2", "-o", "json"]))).unwrap();
+    let faster = value["assumptions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|note| note == "load: jobs arrive 2 times as fast as in the trace");
+    assert!(faster && value["notes"].as_array().unwrap().len() == 1, "{value}");
+    let refusal = refusal(&with(&args, &["--load", "0"]));
+    assert!(refusal.contains("write a number from 0.01 to 1000"), "{refusal}");
+}
+
+#[test]
 fn until_sets_an_earlier_end() {
     let value: Value = serde_json::from_str(&stdout(&[SCENARIO, "-o", "json", "--until", "2h"])).unwrap();
     assert_eq!((&value["end"], &value["policies"][0]["evictions"]), (&"2026-01-05T02:00:00Z".into(), &4.into()));

@@ -10,7 +10,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::retry::RetryPolicy;
 use kube::client::{Body, ConfigExt};
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use tower::retry::RetryLayer;
 use tower::{BoxError, ServiceBuilder};
@@ -92,6 +92,10 @@ fn build_client(config: Config) -> Result<Client, Box<dyn std::error::Error>> {
     Ok(Client::new(service, config.default_namespace))
 }
 
-fn unreadable(path: &Path, error: &kube::config::KubeconfigError) -> Error {
-    Error::Kubeconfig(format!("--kubeconfig {}: {error}", path.display()))
+fn unreadable(path: &Path, error: &KubeconfigError) -> Error {
+    let problem = match error {
+        KubeconfigError::ReadConfig(error, _) => error.to_string(),
+        error => error.to_string(),
+    };
+    Error::Kubeconfig(format!("--kubeconfig {}: {problem}", path.display()))
 }

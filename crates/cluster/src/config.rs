@@ -193,7 +193,13 @@ impl Configuration {
 
     /// Reads and validates the text. An error is a field path and a problem.
     fn parse(text: &str) -> Result<Self, (String, String)> {
-        let value: Value = serde_saphyr::from_str(text).map_err(|error| ("the file".to_owned(), error.to_string()))?;
+        let value: Value = serde_saphyr::from_str(text).map_err(|error| {
+            let error = error.without_snippet();
+            let position = error.location().map(|place| format!("line {}, column {}", place.line(), place.column()));
+            let text = error.to_string();
+            let problem = text.split(" at line ").next().unwrap_or(&text);
+            (position.unwrap_or_else(|| "the file".to_owned()), format!("this is not valid YAML: {problem}"))
+        })?;
         let config: Self = decode(&value).map_err(|DecodeError { field, problem }| (field, problem))?;
         config.check()?;
         Ok(config)
@@ -264,14 +270,14 @@ impl Configuration {
     }
 
     /// The ConfigMap with the queues; `None` if no profile has policy YuniKorn.
-    pub fn queues(&self) -> Option<NamespacedName> {
+    pub fn config_map_of_queues(&self) -> Option<NamespacedName> {
         let profile = self.profiles.iter().find(|profile| profile.reads_config_map())?;
         profile.queues().ok().map(|queues| queues.config_map())
     }
 
     /// All profiles share one ConfigMap with queues, because one watch follows it.
     fn check_queues(&self) -> Result<(), (String, String)> {
-        let first = self.queues();
+        let first = self.config_map_of_queues();
         for (i, profile) in self.profiles.iter().enumerate().filter(|(_, profile)| profile.reads_config_map()) {
             let own = profile.queues()?.config_map();
             if let Some(first) = first.as_ref().filter(|first| **first != own) {
@@ -351,7 +357,7 @@ mod tests {
             ("{policy: yunikorn, args: {queues: {namespace: a, name: b}}}", Some("a/b")),
         ] {
             let config = Configuration::parse(&format!("{HEAD}profiles: [{profile}]")).expect(profile);
-            assert_eq!(config.queues().map(|name| name.to_string()).as_deref(), expected, "{profile}");
+            assert_eq!(config.config_map_of_queues().map(|name| name.to_string()).as_deref(), expected, "{profile}");
             assert_eq!(config.copy_of_queues().to_string(), "reprieve-system/reprieve-queues");
         }
     }

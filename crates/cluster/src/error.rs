@@ -89,7 +89,12 @@ pub fn problem(error: &kube::Error) -> String {
     };
     match status.code {
         401 => "the API server does not accept these credentials; log in again, or set another --context".to_owned(),
-        403 => format!("{}; bind the ClusterRole of deploy/manifests to this user", status.message),
+        403 => {
+            format!(
+                "{}; bind a ClusterRole of deploy/manifests to this user (run: reprieve-run, else: reprieve-plan)",
+                status.message
+            )
+        }
         _ => status.message.clone(),
     }
 }

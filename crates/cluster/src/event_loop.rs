@@ -180,7 +180,7 @@ impl SchedulerLoop {
             let again = matches!(event, Event::Listed { .. }).then(|| event.clone());
             let scheduler = &mut self.profiles[profile].scheduler;
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| scheduler.observe(event, now()))) {
-                self.metrics.faults.inc();
+                self.metrics.panics.inc();
                 // Without an object the cause is unknown: the process ends, and a restart is safe.
                 let Some(object) = scheduler.recover_observe() else { resume_unwind(panic) };
                 error!(%object, "panic while reading an object; it is set aside");
@@ -275,12 +275,20 @@ impl SchedulerLoop {
     fn step(&mut self, profile: usize) -> bool {
         let began = Instant::now();
         let ProfileRuntime { scheduler, policy, .. } = &mut self.profiles[profile];
-        let Ok(step) = catch_unwind(AssertUnwindSafe(|| scheduler.step(now()))) else {
-            self.metrics.faults.inc();
-            let unit =
-                scheduler.recover(now()).expect("a panic outside a decision ends the process; a restart is safe");
-            error!(%unit, "panic while deciding; unit is retried in 60 s");
-            return false;
+        let step = catch_unwind(AssertUnwindSafe(|| scheduler.step(now())));
+        let step = match step {
+            Ok(step) => step,
+            Err(panic) => {
+                self.metrics.panics.inc();
+                if let Some(unit) = scheduler.recover(now()) {
+                    error!(%unit, "panic while deciding; unit is retried in 60 s");
+                    return false;
+                }
+                // Without a unit or an object the cause is unknown: the process ends, and a restart is safe.
+                let Some(object) = scheduler.recover_rebuild() else { resume_unwind(panic) };
+                error!(%object, "panic while reading an object; it is set aside");
+                return true;
+            }
         };
         let Some(step) = step else { return false };
         self.metrics.record_step(policy, &step, began.elapsed());
@@ -323,7 +331,7 @@ impl SchedulerLoop {
             Kind::Pod => live.pod(&key.name)?.metadata.uid.clone(),
             _ => live.get(key)?.metadata().uid.clone(),
         };
-        EventObjectUids { about: uid(about), related: related.as_ref().and_then(uid) }
+        EventObjectUids { regarding: uid(about), related: related.as_ref().and_then(uid) }
     }
 
     fn time_to_next_timer(&self) -> Duration {
@@ -544,12 +552,23 @@ mod tests {
         fixture.run_steps();
         assert_eq!(fixture.bound(), ["before", "other"]);
         let Fixture { event_loop, .. } = &mut fixture;
-        assert_eq!(event_loop.metrics.faults.get(), 1);
+        assert_eq!(event_loop.metrics.panics.get(), 1);
         let quarantined = event_loop.profiles[0].scheduler.quarantined();
         assert_eq!(quarantined, BTreeMap::from([((Kind::Pod, ProblemCode::InternalError), 1)]));
         event_loop.publish_metrics();
         let line = "reprieve_quarantined{kind=\"Pod\",reason=\"InternalError\"} 1";
         assert!(event_loop.metrics.text().contains(line), "{}", event_loop.metrics.text());
+    }
+
+    #[test]
+    fn panic_while_the_snapshot_is_rebuilt_leaves_the_others_alone() {
+        let mut fixture = Fixture::begin(Some(Bug::PanicInRebuild), &["before", "fatal", "other"], 10);
+        fixture.run_steps();
+        assert_eq!(fixture.bound(), ["before", "other"]);
+        let Fixture { event_loop, .. } = &fixture;
+        assert_eq!(event_loop.metrics.panics.get(), 1);
+        let quarantined = event_loop.profiles[0].scheduler.quarantined();
+        assert_eq!(quarantined, BTreeMap::from([((Kind::Pod, ProblemCode::InternalError), 1)]));
     }
 
     #[test]
@@ -573,6 +592,6 @@ mod tests {
         let mut fixture = Fixture::begin(Some(Bug::Panic), &["fatal", "other"], 10);
         fixture.run_steps();
         assert_eq!(fixture.bound(), ["other"]);
-        assert_eq!(fixture.event_loop.metrics.faults.get(), 1);
+        assert_eq!(fixture.event_loop.metrics.panics.get(), 1);
     }
 }

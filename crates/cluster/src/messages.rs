@@ -3,7 +3,7 @@
 use reprieve_api::{Kind, Object};
 use reprieve_scheduler::{Action, ActionId, ActionResult, Event};
 
-/// A message from a watch or the executor to the scheduler thread.
+/// A message from a watch or the executor to the scheduler thread. `profile` is the index of a profile in the configuration.
 pub enum Message {
     /// Objects in the cluster changed.
     Event(Event),
@@ -19,16 +19,18 @@ pub enum Message {
 
 /// An action of a profile, on its way to the executor.
 pub struct Dispatch {
+    /// The index of the profile in the configuration.
     pub profile: usize,
     pub id: ActionId,
     pub action: Action,
+    /// Set for an action that emits an event.
     pub uids: EventObjectUids,
 }
 
 /// The uids of the objects that an event names. The scheduler thread knows them; an action has only the names.
 #[derive(Clone, Debug, Default)]
 pub struct EventObjectUids {
-    pub about: Option<String>,
+    pub regarding: Option<String>,
     pub related: Option<String>,
 }
 

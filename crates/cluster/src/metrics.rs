@@ -48,7 +48,7 @@ pub struct Metrics {
     queues_valid: Gauge,
     leader: Gauge,
     /// Decisions that ended with a panic.
-    pub faults: Counter,
+    pub panics: Counter,
     contacts: Mutex<BTreeMap<Kind, LastContact>>,
     /// Whether this replica is ready.
     pub readiness: Arc<Readiness>,
@@ -102,7 +102,7 @@ impl Metrics {
             quarantined: add(&mut root, "quarantined", quarantined, Family::default()),
             queues_valid: add(&mut root, "queues_valid", queues_valid, valid),
             leader: add(&mut root, "leader", "1 if this replica is the leader", Gauge::default()),
-            faults: add(&mut root, "decision_faults", "Decisions that ended with a panic", Counter::default()),
+            panics: add(&mut root, "decision_faults", "Decisions that ended with a panic", Counter::default()),
             contacts: Mutex::default(),
             readiness: Arc::default(),
             registry: root,

@@ -17,7 +17,7 @@ use tracing::warn;
 use crate::config::{Configuration, LeaderElection};
 use crate::error::{Error, problem};
 use crate::resources::scopes;
-use crate::watch::{WatchScope, is_dispensable, is_unknown_kind, probe};
+use crate::watch::{WatchScope, can_run_without, is_unknown_kind, probe};
 
 const BIND_ROLE: &str = "render deploy/chart with these profiles and bind the ClusterRole reprieve-run";
 
@@ -40,12 +40,12 @@ pub async fn check(
         let resource = kind.resource();
         let (plural, group, version) = (resource.plural, resource.group, resource.api_version());
         if is_unknown_kind(&error) && resource.need != Need::Required {
-            warn!("the cluster has no {} of {version}: none are applied", resource.kind);
+            warn!("the cluster does not serve {} of {version}: the scheduler runs without such objects", resource.kind);
         } else if is_unknown_kind(&error) {
             let install = format!("kubectl apply -f deploy/crds/{plural}.{group}.yaml");
             missing.push(format!("  {plural}.{group} is not installed: {install}"));
-        } else if is_dispensable(*kind, &error) {
-            warn!("no permission to list {plural} of {version}: none are applied; {BIND_ROLE}");
+        } else if can_run_without(*kind, &error) {
+            warn!("no permission to list {plural} of {version}: the scheduler runs without such objects; {BIND_ROLE}");
         } else {
             missing.push(format!("  {plural}{}: {}", scope.place(), problem(&error)));
         }

@@ -64,7 +64,7 @@ impl QueueConfiguration {
     }
 
     /// Replaces the ConfigMap of an event by the queues that are in force after it.
-    pub async fn admit(&mut self, event: Event) -> Event {
+    pub async fn replace_config_map(&mut self, event: Event) -> Event {
         match event {
             Event::Listed { kind: Kind::ConfigMap, objects, version } => {
                 let found = objects.into_iter().find_map(config_map);
@@ -156,7 +156,7 @@ impl QueueConfiguration {
     }
 
     /// Stores the last valid version, if it is not stored yet. Without the copy, only a restart while the ConfigMap is invalid loses it.
-    pub async fn store(&mut self) {
+    pub async fn store_copy(&mut self) {
         let (Some(copy), Some(map)) = (self.location.copy.clone(), self.last_valid.clone()) else { return };
         self.read_copy().await;
         let text = map.data.and_then(|mut data| data.remove(KEY)).unwrap_or_default();

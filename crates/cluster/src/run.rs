@@ -116,7 +116,7 @@ impl LeaderSession {
         let audit = config.audit_folder.as_deref().map(Audit::new).transpose()?;
         let messages = Arc::<EventQueue>::default();
         let (sender, actions) = unbounded_channel();
-        let location = config.queues().map(|config_map| QueueLocation {
+        let location = config.config_map_of_queues().map(|config_map| QueueLocation {
             config_map,
             copy: Some(config.copy_of_queues()).filter(|_| !executor.reporter.dry_run),
         });

@@ -28,6 +28,7 @@ pub fn read(
     })?;
     let mut objects = ObjectSet { unreadable, is_complete: true, ..ObjectSet::default() };
     let source = Source { file: "the cluster".into(), document: 1, item: None };
+    // Finished pods use no room, and a large cluster has many.
     for mut object in found.into_iter().filter(|object| !matches!(object, Object::Pod(pod) if pod.is_finished())) {
         apply_api_defaults(&mut object);
         objects.push(&object, &source);

@@ -32,7 +32,7 @@ use crate::readiness::{LastContact, Readiness, Source};
 use crate::served::ServedVersions;
 use crate::trim::ObjectTrimmer;
 
-pub use self::list::{Listed, get, is_dispensable, is_unknown_kind, list, list_all, probe};
+pub use self::list::{Listed, can_run_without, get, is_unknown_kind, list, list_all, probe};
 pub use self::scope::WatchScope;
 
 /// The capacity of the line buffer that is kept between lines.
@@ -55,9 +55,21 @@ pub async fn watch(
     let undecodable = UndecodableObjects::new(metrics.undecodable(kind));
     let (contact, readiness) = (metrics.last_contact(kind), Arc::clone(&metrics.readiness));
     let trimmer = ObjectTrimmer::default();
-    Watch { client, versions, kind, scope, queue, queues, contact, readiness, trimmer, undecodable, is_blind: false }
-        .run()
-        .await;
+    Watch {
+        client,
+        versions,
+        kind,
+        scope,
+        queue,
+        queues,
+        contact,
+        readiness,
+        trimmer,
+        undecodable,
+        all_nodes_undecodable: false,
+    }
+    .run()
+    .await;
 }
 
 struct Watch {
@@ -71,8 +83,9 @@ struct Watch {
     readiness: Arc<Readiness>,
     trimmer: ObjectTrimmer,
     undecodable: UndecodableObjects,
-    /// Whether the last list had nodes of which none can be decoded.
-    is_blind: bool,
+    /// Whether the last list had nodes, and none of them can be decoded. Then this replica is not ready, because a decision without nodes
+    /// would be wrong.
+    all_nodes_undecodable: bool,
 }
 
 enum WatchEnd {
@@ -105,7 +118,7 @@ impl Watch {
                     self.undecodable.replace_all(undecodable);
                     self.watch_until_expired(version).await;
                 }
-                Err(error) if is_dispensable(self.kind, &error) => {
+                Err(error) if can_run_without(self.kind, &error) => {
                     self.contact.touch();
                     self.listed(0, 0);
                     self.queue.push(Message::Event(Event::Listed { kind: self.kind, objects: Vec::new(), version: 0 }));
@@ -123,15 +136,15 @@ impl Watch {
 
     async fn deliver(&mut self, event: Event) {
         let Some(queues) = &mut self.queues else { return self.queue.push(Message::Event(event)) };
-        let event = queues.admit(event).await;
+        let event = queues.replace_config_map(event).await;
         self.queue.push(Message::Event(event));
-        queues.store().await;
+        queues.store_copy().await;
     }
 
-    /// Notes a list. Nodes of which none can be decoded are no cluster to decide about.
+    /// Notes the numbers of objects of a list that can and cannot be decoded.
     fn listed(&mut self, decoded: usize, undecodable: usize) {
-        self.is_blind = self.kind == Kind::Node && decoded == 0 && undecodable > 0;
-        if self.is_blind {
+        self.all_nodes_undecodable = self.kind == Kind::Node && decoded == 0 && undecodable > 0;
+        if self.all_nodes_undecodable {
             let why = format!("none of the {undecodable} nodes can be decoded");
             self.readiness.set_unreadable(Source::Kind(self.kind), why);
         }
@@ -140,7 +153,7 @@ impl Watch {
 
     /// Notes that the last request for the kind succeeded.
     fn set_readable(&self) {
-        if !self.is_blind {
+        if !self.all_nodes_undecodable {
             self.readiness.set_readable(Source::Kind(self.kind));
         }
     }
@@ -208,7 +221,7 @@ impl Watch {
             self.contact.touch();
             match parse_line(self.kind, &line, &mut self.trimmer, version) {
                 Ok(LineContent::Event(event)) => {
-                    if matches!(event, Event::Upserted(_)) && std::mem::take(&mut self.is_blind) {
+                    if matches!(event, Event::Upserted(_)) && std::mem::take(&mut self.all_nodes_undecodable) {
                         self.set_readable();
                     }
                     self.undecodable.remove(&event);

@@ -10,7 +10,7 @@ mod eventually;
 pub mod final_state;
 pub mod fixtures;
 mod objects;
-pub mod plain;
+pub mod plain_http;
 mod process;
 mod programs;
 mod usage;

@@ -15,7 +15,7 @@ use k8s_openapi::serde::de::DeserializeOwned;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
 use kube::{Api, Client, Resource};
 use reprieve_e2e::fixtures::{CLASSES, Fixture};
-use reprieve_e2e::{ControlPlane, User, eventually, objects, plain, program, roles_for, root};
+use reprieve_e2e::{ControlPlane, User, eventually, objects, plain_http, program, roles_for, root};
 use serde_json::{Value, json};
 
 const NAMESPACE: &str = "reprieve-system";
@@ -288,7 +288,7 @@ async fn queried_metrics_exist_and_are_documented() {
     }
     cluster.create_pods("default", vec![Fixture::pod("late", "low", 8).build()]).await;
     let text = eventually("the pending pod is counted", async || {
-        let text = plain::get(port, "/metrics");
+        let text = plain_http::get(port, "/metrics");
         text.contains("\nreprieve_pending_units{").then_some(text)
     })
     .await;

@@ -57,7 +57,8 @@ async fn no_pod_is_evicted_for_a_gang_that_cannot_fit() {
     let events: Api<Event> = Api::default_namespaced(cluster.client().clone());
     let has_reason = |event: &&Event| {
         let is_of_pod = event.regarding.as_ref().is_some_and(|object| object.kind.as_deref() == Some("Pod"));
-        let note = "NoFeasiblePlan: it does not fit now, and no set of victims that the policy allows makes it fit";
+        let note = "0/2 nodes are available: NoFeasiblePlan: it does not fit now, and no set of victims that the policy allows makes \
+                    it fit";
         is_of_pod && event.reason.as_deref() == Some("FailedScheduling") && event.note.as_deref() == Some(note)
     };
     eventually("an event on each pod has the reason", async || {

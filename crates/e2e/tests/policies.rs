@@ -8,7 +8,7 @@ use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, ListParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use reprieve_e2e::fixtures::{CLASSES, Fixture, is_terminating};
+use reprieve_e2e::fixtures::{CLASSES, Fixture, is_bound, is_terminating};
 use reprieve_e2e::{ControlPlane, User, eventually};
 
 const QUEUES: &str = "
@@ -26,8 +26,8 @@ data:
         - {name: test}
 ";
 
-/// A queue below its guarantee preempts pods of a queue above its own. A changed ConfigMap takes effect at once; an invalid one is rejected, and the
-/// previous one stays in effect, also after a restart. Without the ConfigMap no pod is evicted.
+/// A queue below its guarantee preempts pods of a queue above its own. A changed ConfigMap takes effect at once; an invalid one is
+/// rejected, and the previous one stays in effect, also after a restart. Without the ConfigMap no pod is evicted.
 #[tokio::test]
 async fn yunikorn_preempts_up_to_the_guarantee() {
     let cluster = ControlPlane::start("yunikorn_preempts_up_to_the_guarantee").await;
@@ -153,6 +153,54 @@ async fn koordinator_deletes_victims_if_configured() {
     cluster.is_gone("train").await;
 }
 
+/// 24 GPUs on the nodes, of which the quotas of both teams together may use 16.
+const QUOTA_TREE: &str = "
+{apiVersion: scheduling.sigs.k8s.io/v1alpha1, kind: ElasticQuota, metadata: {name: org}, spec: {max: {nvidia.com/gpu: 16}}}
+---
+apiVersion: scheduling.sigs.k8s.io/v1alpha1
+kind: ElasticQuota
+metadata: {name: vision, labels: {quota.scheduling.koordinator.sh/parent: org}}
+spec: {max: {nvidia.com/gpu: 16}}
+---
+apiVersion: scheduling.sigs.k8s.io/v1alpha1
+kind: ElasticQuota
+metadata: {name: speech, labels: {quota.scheduling.koordinator.sh/parent: org}}
+spec: {max: {nvidia.com/gpu: 16}}
+";
+
+/// The max of a parent quota limits its children together, although nodes have room. A pod of a higher priority preempts a pod of the sibling
+/// quota, no more than its parent lacks.
+#[tokio::test]
+async fn koordinator_respects_the_max_of_a_parent_quota() {
+    let cluster = ControlPlane::start("koordinator_respects_the_max_of_a_parent_quota").await;
+    cluster.create_nodes("node", 3, &[("nvidia.com/gpu", "8")]).await;
+    cluster.apply(CLASSES).await;
+    cluster.apply(QUOTA_TREE).await;
+    let policy = "Koordinator, args: {podShouldBeDeletedWhenPreempted: true}";
+    let _scheduler = cluster.run("reprieve", User::Admin, policy, "");
+    let pod = |name: &str, app: &str, class: &str, quota: &str| {
+        let pod = Fixture::pod(name, class, 8).label("app", app);
+        pod.label("quota.scheduling.koordinator.sh/name", quota).build()
+    };
+    let vision = ["vision-0", "vision-1"].map(|name| pod(name, "vision", "low", "vision"));
+    cluster.create_pods("default", vision.to_vec()).await;
+    cluster.runs("vision", 2).await;
+
+    cluster.create_pods("default", vec![pod("speech-low", "speech-low", "low", "speech")]).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let waiting = cluster.pods_of("speech-low").await;
+    assert!(waiting.iter().all(|pod| !is_bound(pod)), "a node has room, and the parent quota has none");
+
+    cluster.create_pods("default", vec![pod("speech-high", "speech-high", "high", "speech")]).await;
+    cluster.runs("speech-high", 1).await;
+    cluster.runs("vision", 1).await;
+
+    let pods: Api<Pod> = Api::default_namespaced(cluster.client().clone());
+    pods.delete("speech-high", &DeleteParams::default()).await.unwrap();
+    cluster.runs("speech-low", 1).await;
+    cluster.runs("vision", 1).await;
+}
+
 const KUEUE: &str = "
 {apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {name: a100}, spec: {nodeLabels: {gpu: a100}, tolerations: [{key: a100, operator: Exists}]}}
 ---
@@ -195,8 +243,8 @@ spec:
     )
 }
 
-/// A Job is admitted and started on the nodes of its flavor. A Job of higher priority preempts it: the first Job is suspended, its node selectors are
-/// restored, and its workload has the reason. After the other Job is deleted, the first one is started again.
+/// A Job is admitted and started on the nodes of its flavor. A Job of higher priority preempts it: the first Job is suspended, its node
+/// selectors are restored, and its workload has the reason. After the other Job is deleted, the first one is started again.
 #[tokio::test]
 async fn kueue_suspends_a_job_and_resumes_it() {
     let cluster = ControlPlane::start("kueue_suspends_a_job_and_resumes_it").await;
@@ -234,8 +282,8 @@ async fn kueue_suspends_a_job_and_resumes_it() {
     cluster.runs("train", 2).await;
 }
 
-/// A queue that does not select a namespace admits none of its Jobs, and the workload has the reason; once the namespace has the label, the Job is
-/// admitted.
+/// A queue that does not select a namespace admits none of its Jobs, and the workload has the reason; once the namespace has the label, the
+/// Job is admitted.
 #[tokio::test]
 async fn kueue_admits_jobs_of_selected_namespaces() {
     let cluster = ControlPlane::start("kueue_admits_jobs_of_selected_namespaces").await;

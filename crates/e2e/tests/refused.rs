@@ -14,13 +14,17 @@ fn with_spec(fixture: &Fixture, field: &str, value: Value) -> Pod {
     serde_json::from_value(pod).expect("a pod")
 }
 
-/// Waits until the message of the pod's condition `PodScheduled` has this prefix, and returns the message.
+/// Waits until the message of the pod's condition `PodScheduled` has this code, and returns the message.
 async fn scheduling_message(cluster: &ControlPlane, name: &str, start: &str) -> String {
     let pods: Api<Pod> = Api::default_namespaced(cluster.client().clone());
-    eventually(&format!("the condition of {name} starts with {start}"), async || {
+    eventually(&format!("the condition of {name} has the code {start}"), async || {
         let conditions = pods.get(name).await.ok()?.status?.conditions?;
         let condition = conditions.into_iter().find(|condition| condition.type_ == "PodScheduled")?;
-        condition.message.filter(|message| message.starts_with(start))
+        let has_code = |message: &String| {
+            let why = message.split_once(" nodes are available: ").map(|(_, why)| why);
+            why.is_some_and(|why| why.starts_with(start))
+        };
+        condition.message.filter(has_code)
     })
     .await
 }

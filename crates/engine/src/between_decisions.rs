@@ -2,11 +2,12 @@
 //! which priority a pod can be preempted, and when a preemption toleration ends.
 
 use crate::domains::domains;
-use crate::fit::{Placement, Preemptor};
+use crate::fit::{Placement, Preemptor, PreemptorId};
 use crate::ids::{NodeId, PodId, Priority, ShapeId, Timestamp, UnitId};
 use crate::laws::toleration;
-use crate::place::place;
-use crate::snapshot::{BoundPod, Snapshot};
+use crate::place::place_enough;
+use crate::policy::{Policy, yunikorn};
+use crate::snapshot::{BoundPod, Snapshot, Unit};
 
 /// Whether every pod of the placement would still fit without the pods in `removed`. Room is kept for nominees of a higher priority only,
 /// and quota is not checked. The snapshot is unchanged afterwards.
@@ -44,17 +45,34 @@ pub fn fits_without_equal_or_lower_priorities(snapshot: &mut Snapshot, preemptor
     }
     domains.iter().any(|domain| {
         let mark = what_if.mark();
-        let placed = place(&mut what_if, preemptor, &domain.nodes, &[], &[]).len();
+        let fits = place_enough(&mut what_if, preemptor, &domain.nodes, &[], &[]).is_ok();
         what_if.back_to(mark);
-        placed >= preemptor.needed
+        fits
     })
 }
 
-/// The next time at which a preemption toleration stops protecting a pod of a lower priority from a preemptor of this priority.
-pub fn next_toleration_end(snapshot: &Snapshot, priority: Priority, now: Timestamp) -> Option<Timestamp> {
-    let shielded = snapshot.unit_ids().map(|unit| snapshot.unit(unit));
-    let shielded = shielded.filter(|unit| unit.shielded && unit.priority < priority);
-    shielded.flat_map(|unit| &unit.pods).filter_map(|&pod| toleration::ends(snapshot.pod(pod), priority, now)).min()
+/// docs/rules/toleration.md#ta3: the next time at which a preemption toleration of a pod ends that the policy's law of priority lets the
+/// preemptor take.
+pub fn next_toleration_end(
+    snapshot: &Snapshot,
+    policy: &Policy,
+    preemptor: &Preemptor,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let earliest = |may_take: &dyn Fn(&Unit, PodId) -> bool| {
+        let shielded = snapshot.unit_ids().map(|unit| snapshot.unit(unit)).filter(|unit| unit.shielded);
+        let pods = shielded.flat_map(|unit| unit.pods.iter().copied().filter(|&pod| may_take(unit, pod)));
+        pods.filter_map(|pod| toleration::ends(snapshot.pod(pod), preemptor.priority, now)).min()
+    };
+    match (policy, preemptor.id) {
+        (Policy::Kubernetes(_), _) => earliest(&|unit, _| unit.priority < preemptor.priority),
+        (Policy::Koordinator(_), _) => earliest(&|_, pod| snapshot.pod(pod).priority < preemptor.priority),
+        (Policy::YuniKorn(_), PreemptorId::Pod(id)) => {
+            let priority_allows = yunikorn::priority_allows(snapshot, id);
+            earliest(&|_, pod| priority_allows(pod))
+        }
+        (Policy::YuniKorn(_), PreemptorId::Group(_) | PreemptorId::Workload(_)) | (Policy::Kueue(_), _) => None,
+    }
 }
 
 /// The priority above which any preemptor under policy Kubernetes may preempt the unit of a bound pod. `None` if the pod is in no unit, if

@@ -15,11 +15,12 @@ pub(crate) struct Candidate {
     pub violations: usize,
 }
 
-/// The candidates with a pod on one of these nodes, most important first, charged to the budgets.
+/// The candidates with a pod on one of these nodes, most important first, charged to the budgets. On the `closed` nodes a law spares all pods.
 pub(crate) fn candidates<R: Recorder>(
     snapshot: &Snapshot,
     preemptor: &Preemptor,
     nodes: impl Iterator<Item = NodeId>,
+    closed: &[(NodeId, Law)],
     now: Timestamp,
     recorder: &mut R,
 ) -> Vec<Candidate> {
@@ -30,7 +31,7 @@ pub(crate) fn candidates<R: Recorder>(
     units.sort_unstable();
     units.dedup();
     units.retain(|&unit| {
-        let law = laws::spares(snapshot, preemptor, unit, now);
+        let law = laws::spares(snapshot, preemptor, unit, now).or_else(|| law_of_node(snapshot, unit, closed));
         let is_candidate = law.is_none();
         match law {
             Some(law) => recorder.spared(unit, law),
@@ -40,6 +41,13 @@ pub(crate) fn candidates<R: Recorder>(
     });
     units.sort_unstable_by_key(|&unit| snapshot.importance(unit)); // the least key is the most important
     charge_budgets(snapshot, units)
+}
+
+/// The law that spares the unit because one of its pods is on such a node.
+fn law_of_node(snapshot: &Snapshot, unit: UnitId, closed: &[(NodeId, Law)]) -> Option<Law> {
+    let nodes = snapshot.unit(unit).pods.iter().filter_map(|&pod| snapshot.bound_node(pod));
+    let mut laws = nodes.filter_map(|on| closed.iter().find(|(node, _)| *node == on));
+    if closed.is_empty() { None } else { laws.next().map(|(_, law)| law.clone()) }
 }
 
 /// docs/rules/toleration.md#t3: the law that spares all pods on the node, because the PriorityClass of a lower pod there is not defined.

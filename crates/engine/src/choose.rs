@@ -39,7 +39,7 @@ impl Plan {
         Self { placement: Placement::new(), victims, cost, reasons, second_order: None }
     }
 
-    /// docs/rules/kubernetes-groups.md#g24: the cost with the evictions that returning victims cause. The highest priority and the
+    /// docs/rules/kubernetes-groups.md#g28: the cost with the evictions that returning victims cause. The highest priority and the
     /// earliest start are those of the plan's own victims.
     pub fn total_cost(&self) -> Cost {
         let Some(second) = &self.second_order else { return self.cost };

@@ -50,8 +50,8 @@ fn decide_recording<R: Recorder>(
         (Policy::Kubernetes(policy), PreemptorId::Pod(_) | PreemptorId::Group(_)) => {
             kubernetes::decide(snapshot, policy, preemptor, now, recorder).into()
         }
-        (Policy::YuniKorn(_), PreemptorId::Pod(pod)) => {
-            yunikorn::decide(snapshot, preemptor, pod, now, recorder).into()
+        (Policy::YuniKorn(policy), PreemptorId::Pod(pod)) => {
+            yunikorn::decide(snapshot, policy, preemptor, pod, now, recorder).into()
         }
         (Policy::Koordinator(policy), PreemptorId::Pod(pod)) => {
             koordinator::decide(snapshot, policy, preemptor, pod, now, recorder).into()
@@ -72,7 +72,7 @@ fn decide_recording<R: Recorder>(
 pub fn node_plans(snapshot: &mut Snapshot, policy: &Policy, pod: PodId, now: Timestamp) -> Vec<(NodeId, Plan)> {
     let preemptor = Preemptor::new(snapshot, PreemptorId::Pod(pod));
     match policy {
-        Policy::YuniKorn(_) => yunikorn::node_plans(snapshot, &preemptor, now),
+        Policy::YuniKorn(policy) => yunikorn::node_plans(snapshot, policy, &preemptor, now),
         Policy::Kubernetes(_) | Policy::Kueue(_) | Policy::Koordinator(_) => {
             kubernetes::pod::node_plans(snapshot, &preemptor, now)
         }

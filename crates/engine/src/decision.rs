@@ -49,7 +49,7 @@ pub struct Plan {
     pub second_order: Option<SecondOrder>,
 }
 
-/// docs/rules/kubernetes-groups.md#g24: the evictions that the returning victims of a plan cause.
+/// docs/rules/kubernetes-groups.md#g28: the evictions that the returning victims of a plan cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SecondOrder {
     /// The number of pods that violate a disruption budget.

@@ -22,7 +22,8 @@ pub(crate) fn domains(snapshot: &Snapshot, preemptor: &Preemptor) -> Vec<Domain>
     let group = snapshot.group(group);
     let Some(topology) = group.topology else { return whole() };
     let domain_of = |node: NodeId| snapshot.topology(topology).domain[node.index()];
-    let running: Vec<_> = group.members.iter().filter_map(|&pod| snapshot.bound_node(pod)).map(domain_of).collect();
+    let running = group.members.iter().filter(|&&pod| snapshot.pod(pod).terminating.is_none());
+    let running: Vec<_> = running.filter_map(|&pod| snapshot.bound_node(pod)).map(domain_of).collect();
     let fixed = running.first().copied();
     if running.iter().any(|&domain| domain.is_none() || Some(domain) != fixed) {
         return Vec::new();

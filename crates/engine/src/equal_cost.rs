@@ -23,7 +23,8 @@ fn victim_key(snapshot: &Snapshot, id: UnitId) -> Option<VictimKey> {
 }
 
 /// Reports the reprieved units that could replace a victim at the same cost: the pods placed on the victim's node would fit on the unit's
-/// node. `are_equivalent` is false if the policy prefers one of two nodes, or the pods may not move from the one to the other. If pods have inter-pod constraints it reports nothing.
+/// node. `are_equivalent` is false if the policy prefers one of two nodes, or the pods may not move from the one to the other. If pods have
+/// inter-pod constraints it reports nothing.
 pub(crate) fn mark_equal_costs<R: Recorder>(
     what_if: &mut WhatIf<'_>,
     preemptor: &Preemptor,

@@ -30,7 +30,7 @@ pub struct Explanation {
     pub flavors: Vec<FlavorAttempt>,
 }
 
-/// What follows the eviction of a victim. docs/rules/kubernetes-groups.md#g24
+/// What follows the eviction of a victim. docs/rules/kubernetes-groups.md#g28
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReturnEntry {
     /// The victim.
@@ -187,6 +187,8 @@ pub enum DomainRefusal {
     NoCandidate(TooFew),
     /// Too few members fit even without all candidates.
     TooFewPlaced(TooFew),
+    /// Whether enough members fit without all candidates is not known: the step budget of the search is spent.
+    SearchLimit(TooFew),
 }
 
 /// The number of members that fit in a domain, and what the first other member lacks on each node.
@@ -285,6 +287,11 @@ pub(crate) trait Recorder: Clone {
 
     /// The reasons why the victims of the chosen plan could not be reprieved.
     fn victims(&mut self, _reasons: Vec<VictimReason>) {}
+
+    /// The law, if the last report about the unit is one.
+    fn law_of(&self, _unit: UnitId) -> Option<&Law> {
+        None
+    }
 
     /// The candidates reported so far.
     fn candidates(&self) -> Vec<UnitId> {
@@ -386,8 +393,7 @@ impl ExplanationRecorder {
                 Some(UnitReport::Law(law)) => Spared::Law(law),
                 Some(UnitReport::EqualCost(victim)) => Spared::EqualCost(victim),
                 Some(UnitReport::Candidate) => match outcome {
-                    Outcome::Preempt(_) | Outcome::Schedule(_) => Spared::Reprieved,
-                    Outcome::Wait(law) => Spared::Law(law.clone()),
+                    Outcome::Preempt(_) | Outcome::Schedule(_) | Outcome::Wait(_) => Spared::Reprieved,
                     Outcome::Unschedulable(_) => Spared::NotEnough,
                 },
             };
@@ -423,6 +429,13 @@ impl Recorder for ExplanationRecorder {
 
     fn victims(&mut self, reasons: Vec<VictimReason>) {
         self.explanation.victims = reasons;
+    }
+
+    fn law_of(&self, unit: UnitId) -> Option<&Law> {
+        match &self.units[unit.index()] {
+            Some(UnitReport::Law(law)) => Some(law),
+            Some(UnitReport::Candidate | UnitReport::EqualCost(_)) | None => None,
+        }
     }
 
     fn candidates(&self) -> Vec<UnitId> {

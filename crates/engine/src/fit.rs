@@ -34,6 +34,16 @@ pub struct Shortage {
 /// The node of each pod of the preemptor that is placed.
 pub type Placement = Vec<(PodId, NodeId)>;
 
+/// How the members of a gang are placed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Search {
+    /// If the greedy placement fails, every assignment of members to nodes is considered.
+    #[default]
+    Complete,
+    /// Each member gets a node in turn; no other assignment is tried.
+    Greedy,
+}
+
 /// A preemptor: the pods to place, and the properties that laws and filters read.
 #[derive(Clone, Debug)]
 pub struct Preemptor {
@@ -51,32 +61,41 @@ pub struct Preemptor {
     pub resizes_on: Option<NodeId>,
     /// By shape and by node: whether the node accepts pods of the shape. Set if more than the shape decides it (Kueue flavors).
     pub open: BTreeMap<ShapeId, Vec<bool>>,
+    /// How its pods are placed.
+    pub search: Search,
 }
 
 impl Preemptor {
     /// Reads the preemptor from the snapshot.
     pub fn new(snapshot: &Snapshot, preemptor: PreemptorId) -> Self {
         let mut resizes_on = None;
-        let (members, needed, priority) = match preemptor {
+        let (needed, priority, members) = match preemptor {
             PreemptorId::Workload(id) => {
                 let workload = snapshot.workload(id);
                 let members: Vec<PodId> = workload.pod_sets.iter().flat_map(|set| &set.pods).copied().collect();
                 let needed = members.len();
-                (members, needed, workload.priority)
+                (needed, workload.priority, members)
             }
             PreemptorId::Pod(id) => {
                 let pod = snapshot.pod(id);
                 resizes_on = pod.node.filter(|_| pod.resizing);
-                (vec![id], 1, pod.priority)
+                (1, pod.priority, vec![id])
             }
             PreemptorId::Group(id) => {
                 let group = snapshot.group(id);
-                let members = group.members.iter().copied().filter(|&pod| is_to_be_placed(snapshot, pod)).collect();
-                let running = group.members.iter().filter(|&&pod| snapshot.pod(pod).node.is_some()).count();
-                (members, group.min_count.saturating_sub(running).max(1), group.priority)
+                let members: Vec<PodId> =
+                    group.members.iter().copied().filter(|&pod| is_to_be_placed(snapshot, pod)).collect();
+                let running = group.members.iter().filter(|&&pod| snapshot.pod(pod).runs()).count();
+                if group.from_owner {
+                    let lowest = members.iter().map(|&pod: &PodId| snapshot.pod(pod).priority).min();
+                    (members.len().max(1), lowest.unwrap_or_default(), members)
+                } else {
+                    (group.min_count.saturating_sub(running).max(1), group.priority, members)
+                }
             }
         };
-        Self { id: preemptor, members, job: None, needed, priority, resizes_on, open: BTreeMap::new() }
+        let (open, search) = (BTreeMap::new(), Search::Greedy);
+        Self { id: preemptor, members, job: None, needed, priority, resizes_on, open, search }
     }
 
     /// Adds all pending pods of the pod's job.

@@ -3,26 +3,23 @@
 
 use crate::fit::{Preemptor, PreemptorId};
 use crate::ids::NodeId;
-use crate::laws::{Law, in_progress, never};
+use crate::laws::{Law, in_progress};
+use crate::nominations::nominated_nodes;
 use crate::what_if::WhatIf;
 
-/// The law by which the preemptor may not preempt now.
-pub(crate) fn gate(what_if: &mut WhatIf<'_>, preemptor: &Preemptor) -> Option<Law> {
-    never::refuses(what_if.snapshot(), preemptor).or_else(|| {
-        let nodes = nominated_nodes(what_if, preemptor);
-        in_progress::refuses(what_if.snapshot(), preemptor, nodes)
-    })
+/// docs/rules/kubernetes-pods.md#p3, docs/rules/kubernetes-groups.md#g7: the preemption that is in progress for the preemptor.
+pub(crate) fn preemption_in_progress(what_if: &WhatIf<'_>, preemptor: &Preemptor) -> Option<Law> {
+    let nodes = nominated_nodes(what_if.snapshot(), preemptor);
+    in_progress::refuses(what_if.snapshot(), preemptor, nodes)
 }
 
-/// docs/rules/kubernetes-pods.md#p3, docs/rules/kubernetes-groups.md#g7: the nodes to which the preemptor's pending pods are nominated. A
-/// single pod does not wait for a node that refuses it for a reason that eviction cannot resolve; a group waits for all its nominated
-/// nodes.
-fn nominated_nodes(what_if: &mut WhatIf<'_>, preemptor: &Preemptor) -> Vec<NodeId> {
-    let mut nodes: Vec<_> = preemptor.members.iter().filter_map(|&pod| what_if.snapshot().pod(pod).nominated).collect();
+/// As [`preemption_in_progress`], as kube-scheduler sees it: a single pod does not wait for a node that refuses it for a reason that
+/// eviction cannot resolve, and a pod that is resized in place does not wait. A group waits for all its nominated nodes.
+pub(crate) fn preemption_in_progress_as_kube_scheduler(what_if: &mut WhatIf<'_>, preemptor: &Preemptor) -> Option<Law> {
+    let mut nodes: Vec<NodeId> = nominated_nodes(what_if.snapshot(), preemptor);
+    nodes.retain(|&node| Some(node) != preemptor.resizes_on);
     if let PreemptorId::Pod(pod) = preemptor.id {
         nodes.retain(|&node| preemptor.filter_failure(what_if, pod, node).is_none_or(|failure| failure.resolvable()));
     }
-    nodes.sort_unstable();
-    nodes.dedup();
-    nodes
+    in_progress::refuses(what_if.snapshot(), preemptor, nodes)
 }

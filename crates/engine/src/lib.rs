@@ -24,6 +24,7 @@ mod gate;
 mod ids;
 mod labels;
 pub mod laws;
+mod nominations;
 mod place;
 pub mod policy;
 pub mod queues;

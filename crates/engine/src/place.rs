@@ -1,18 +1,24 @@
 //! Places the members of a group or workload one after the other, each on the node where it costs least: first where no unit must be taken,
-//! then where the least important units must be. A unit that an earlier member takes, or that is already paid for, costs later members
-//! nothing.
+//! then where the least important units must be. A unit that an earlier member takes, or that is a victim in any case, costs
+//! later members nothing. Where too few members find a node in this way, `complete` considers every assignment of members to nodes.
+
+mod backtrack;
+mod complete;
+mod flow;
+mod patterns;
 
 use std::collections::BTreeSet;
 
 use crate::candidates::Candidate;
 use crate::decision::Cost;
-use crate::fit::{self, Placement, Preemptor};
+use crate::fit::{self, Placement, Preemptor, Search};
 use crate::ids::{NodeId, PodId, ShapeId, UnitId};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
 /// Places as many members as fit on these nodes in the what-if, from which the `removed` candidates are removed. If too few fit in their own
-/// order, the members differ and no inter-pod constraint applies, it tries again with the largest requests first.
+/// order, the members differ and no inter-pod constraint applies, it tries again with the largest requests first. Units in
+/// `paid` are victims in any case.
 pub(crate) fn place(
     what_if: &mut WhatIf<'_>,
     preemptor: &Preemptor,
@@ -39,6 +45,38 @@ pub(crate) fn place(
     let mut placement = place_in_order(what_if, placer, &by_size);
     placement.sort_unstable_by_key(|&(pod, _)| what_if.snapshot().pod(pod).rank);
     placement
+}
+
+/// Why not enough members are placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotPlaced {
+    /// Too few members fit.
+    TooFew,
+    /// The step budget of the complete search is spent, so whether enough members fit is not known.
+    StepLimit,
+}
+
+/// docs/rules/kubernetes-groups.md#g24: places as many members as [`place`] does, if these are enough; else enough of them as the complete
+/// search places them. The placements are left in the what-if.
+pub(crate) fn place_enough(
+    what_if: &mut WhatIf<'_>,
+    preemptor: &Preemptor,
+    nodes: &[NodeId],
+    removed: &[Candidate],
+    paid: &[UnitId],
+) -> Result<Placement, NotPlaced> {
+    let mark = what_if.mark();
+    let placement = place(what_if, preemptor, nodes, removed, paid);
+    if placement.len() >= preemptor.needed {
+        return Ok(placement);
+    }
+    what_if.back_to(mark);
+    let is_possible = preemptor.search == Search::Complete && preemptor.members.len() >= preemptor.needed;
+    let Some(gang) = complete::Gang::of(what_if, preemptor).filter(|_| is_possible) else {
+        return Err(NotPlaced::TooFew);
+    };
+    let placer = Placer::new(what_if.snapshot(), preemptor, nodes, removed, paid);
+    complete::search(what_if, preemptor, &gang, &placer)
 }
 
 fn place_in_order(what_if: &mut WhatIf<'_>, mut placer: Placer<'_>, members: &[PodId]) -> Placement {
@@ -79,6 +117,7 @@ struct NodeRanking {
     shape: ShapeId,
     /// By node: its cost; `None` if a pod of the shape does not fit.
     costs: Vec<Option<Cost>>,
+    /// By node: whether it is one of the nodes to use and accepts the shape.
     open: Vec<bool>,
     order: BTreeSet<(Cost, NodeId)>,
 }
@@ -132,6 +171,11 @@ impl<'a> Placer<'a> {
             resources_alone || self.preemptor.filter_failure(what_if, pod, node).is_none()
         };
         ranking.order.iter().find(fits).map(|&(_, node)| node)
+    }
+
+    /// The nodes on which a pod of the shape fits by itself, as far as the node and its resources decide, the cheapest first.
+    fn nodes_for(&self, shape: ShapeId) -> Vec<NodeId> {
+        self.ranking(shape).order.iter().map(|&(_, node)| node).collect()
     }
 
     fn ranking(&self, shape: ShapeId) -> &NodeRanking {

@@ -119,6 +119,16 @@ impl QueueTree {
         }
     }
 
+    /// Counts what nominated pods hold, or no longer counts it. Below a limit, nominated pods take the place of the pods that leave for
+    /// them: the usage is that of now or that after the change, whichever is more. Below a guarantee they count in full.
+    pub(crate) fn hold(&mut self, held: &HeldQuota, sign: i64) {
+        for (index, (nominated, leaving)) in held.nominated.iter().zip(&held.leaving).enumerate() {
+            let replaced = nominated.min(leaving);
+            self.used[index] += sign * (nominated - replaced);
+            self.terminating[index] -= sign * replaced;
+        }
+    }
+
     fn add(&mut self, from: QueueId, resource: usize, delta: i64, terminating: bool) {
         let mut used = std::mem::take(if terminating { &mut self.terminating } else { &mut self.used });
         self.add_to(&mut used, from, resource, delta);
@@ -170,7 +180,8 @@ impl QueueTree {
         left.0.iter().any(|&left| left != UNDEFINED).then_some(left)
     }
 
-    fn own_headroom(&self, id: QueueId) -> impl Iterator<Item = i64> + '_ {
+    /// By resource, the unused part of a queue's own guarantee; [`UNDEFINED`] without one, negative if more is used.
+    pub(crate) fn own_headroom(&self, id: QueueId) -> impl Iterator<Item = i64> + '_ {
         let left = move |(index, &guarantee): (usize, &i64)| match guarantee {
             UNDEFINED => UNDEFINED,
             guarantee => guarantee - self.used_without_terminating(id, index),
@@ -178,7 +189,8 @@ impl QueueTree {
         self.get(id).guarantee.iter().enumerate().map(left)
     }
 
-    fn is_guaranteed(&self, id: QueueId) -> bool {
+    /// Whether the queue has a guarantee of its own.
+    pub(crate) fn is_guaranteed(&self, id: QueueId) -> bool {
         self.get(id).guarantee.iter().any(|&guarantee| guarantee != UNDEFINED)
     }
 
@@ -198,6 +210,13 @@ impl QueueTree {
             (limit[index] != UNDEFINED && over > 0).then_some((ResourceId::new(index), over))
         })
     }
+}
+
+/// By queue and resource: what nominated pods request, and what pods that leave for them use.
+#[derive(Debug)]
+pub(crate) struct HeldQuota {
+    pub nominated: Vec<i64>,
+    pub leaving: Vec<i64>,
 }
 
 /// By resource, the unused part of a guarantee; [`UNDEFINED`] without a guarantee, negative if more is used.

@@ -8,7 +8,7 @@ use crate::filters::FilterFailure;
 use crate::fit::{Placement, Preemptor};
 use crate::ids::{NodeId, PodId, UnitId};
 use crate::snapshot::Snapshot;
-use crate::what_if::WhatIf;
+use crate::what_if::{Mark, WhatIf};
 
 /// Receives the reason for each victim; `None` if no explanation is wanted, so that a decision does not pay for one.
 pub(crate) type VictimReasons<'r> = Option<&'r mut Vec<VictimReason>>;
@@ -66,6 +66,35 @@ impl<'t, 's> ReprieveTrial<'t, 's> {
     /// The snapshot with the candidates that were put back.
     pub fn snapshot(&self) -> &Snapshot {
         self.what_if.snapshot()
+    }
+
+    /// The state to which [`Self::back_to`] returns.
+    pub fn mark(&self) -> Mark {
+        self.what_if.mark()
+    }
+
+    /// Undoes what was put back since a mark.
+    pub fn back_to(&mut self, mark: Mark) {
+        self.what_if.back_to(mark);
+    }
+
+    /// Removes a pod from its node, if it is there.
+    pub fn take(&mut self, pod: PodId) {
+        if self.what_if.snapshot().pod(pod).node.is_some() {
+            self.what_if.remove(pod);
+        }
+    }
+
+    /// Records the last reason also for the units of these pods that have none: they are evicted together.
+    pub fn record_for_all(&mut self, pods: &[PodId]) {
+        let snapshot = self.what_if.snapshot();
+        let Some(reasons) = &mut self.reasons else { return };
+        let Some(last) = reasons.last().cloned() else { return };
+        for unit in pods.iter().filter_map(|&pod| snapshot.unit_of(pod)) {
+            if reasons.iter().all(|reason| reason.unit != unit) {
+                reasons.push(VictimReason { unit, ..last.clone() });
+            }
+        }
     }
 
     /// Records a reason other than a filter failure.

@@ -4,10 +4,15 @@
 //! undoes every change. Between decisions the loader applies changes one at a time (`delta`).
 
 mod delta;
+mod group;
+mod mismatch;
 mod obstacle;
 mod recreation;
+mod terminating;
+mod usage;
 
 use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::{
     ApplicationId, BudgetId, GroupId, JobId, NodeId, PodId, Priority, QueueId, ResourceId, ShapeId, TextId, Timestamp,
@@ -18,8 +23,11 @@ use crate::queues::QueueTree;
 use crate::shape::{Shape, Taint};
 use crate::workloads::{QuotaRules, Workload};
 
+pub use group::{DisruptionMode, Group};
+pub use mismatch::Mismatch;
 pub use obstacle::{Obstacle, QueueRefusal};
 pub use recreation::Recreation;
+pub use terminating::Terminating;
 
 /// The tables from which a snapshot is built.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -79,7 +87,9 @@ pub struct Pod {
     pub group: Option<GroupId>,
     /// Whether the pod names a group, even if that group does not exist.
     pub names_group: bool,
-    /// The priority of the pod itself.
+    /// How the pod itself differs from its group.
+    pub mismatch: Option<Mismatch>,
+    /// The priority: its group's where that counts for its pods, else its own.
     pub priority: Priority,
     /// Whether it may preempt.
     pub preempts: bool,
@@ -97,7 +107,7 @@ pub struct Pod {
     pub toleration: Option<Toleration>,
     /// Whether its namespace is protected.
     pub protected: bool,
-    /// Whether a part of the bound pod cannot be read.
+    /// Whether a part of the bound pod cannot be read without which no law can judge it.
     pub set_aside: bool,
     /// Whether its priority class opted out of preemption.
     pub opted_out: bool,
@@ -119,6 +129,8 @@ pub struct Pod {
     pub originator: bool,
     /// Whether the pod belongs to a DaemonSet, and so to one node.
     pub daemon: bool,
+    /// The node of a pending DaemonSet pod, which policy YuniKorn reserves for the pod.
+    pub daemon_node: Option<NodeId>,
     /// The job with which the pod is placed.
     pub job: Option<JobId>,
     /// The value of its preemptible label, if it has one.
@@ -129,8 +141,10 @@ pub struct Pod {
     pub can_preempt: Option<bool>,
     /// The reason why the pending pod cannot be placed at all.
     pub obstacle: Option<Obstacle>,
-    /// The preemptor for which the pod is marked as a victim. No decision reads this field.
+    /// The preemptor for which the pod is marked as a victim.
     pub marked_for: Option<TextId>,
+    /// The name by which marked victims record the pending pod as their preemptor, which only policy YuniKorn reads.
+    pub recorded_as: Option<TextId>,
     /// Whether another operator was asked to delete the pod, which only policy Koordinator reads.
     pub soft_evicted: bool,
     /// What follows if the bound pod is evicted, which only policy Kubernetes reads.
@@ -155,6 +169,16 @@ impl Pod {
         };
         self.node.is_some() || pending
     }
+
+    /// Whether the pod counts as a running member of its group.
+    pub fn runs(&self) -> bool {
+        self.node.is_some() && self.terminating.is_none()
+    }
+
+    /// The node that the pending pod reserves.
+    fn reserves(&self) -> Option<NodeId> {
+        self.nominated.or(self.daemon_node)
+    }
 }
 
 /// A job: its pods are placed together or not at all.
@@ -166,45 +190,6 @@ pub struct Job {
     pub min_member: usize,
     /// The bound and pending pods of the job.
     pub members: Vec<PodId>,
-}
-
-/// The state of a terminating pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terminating {
-    /// The end of its grace period.
-    pub deadline: Timestamp,
-    /// Whether a scheduler preempted the pod.
-    pub by_preemption: bool,
-}
-
-/// A group of pods that are scheduled together.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Group {
-    /// The number of members that must run for the group to run.
-    pub min_count: usize,
-    /// The priority as a preemptor.
-    pub priority: Priority,
-    /// The priority as a victim; at least `priority`.
-    pub victim_priority: Priority,
-    /// Whether it may preempt.
-    pub preempts: bool,
-    /// Whether the group is preempted as a whole or pod by pod.
-    pub mode: DisruptionMode,
-    /// The topology of which all members must be in one domain.
-    pub topology: Option<TopologyId>,
-    /// A field of the group that the engine does not evaluate.
-    pub unsupported: Option<TextId>,
-    /// The bound and pending pods of the group.
-    pub members: Vec<PodId>,
-}
-
-/// How a group is preempted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DisruptionMode {
-    /// Pod by pod.
-    Single,
-    /// All pods or none.
-    All,
 }
 
 /// A node label that divides the cluster.
@@ -244,9 +229,10 @@ impl Unit {
     /// The unit of these bound pods.
     fn of(cluster: &Cluster, pods: Vec<PodId>) -> Self {
         let first = &cluster.pods[pods[0].index()];
-        let group = first.group.map(|group| &cluster.groups[group.index()]);
+        let group = first.group.map(|group| &cluster.groups[group.index()]).filter(|group| !group.from_owner);
+        let lowest = pods.iter().map(|pod| cluster.pods[pod.index()].priority).min();
         let mut unit = Self {
-            priority: group.map_or(first.priority, |group| group.victim_priority),
+            priority: group.map_or(lowest.unwrap_or_default(), |group| group.victim_priority),
             grouped: first.names_group,
             ..Self::vacant()
         };
@@ -291,8 +277,12 @@ pub struct Snapshot {
     bound_pods: Vec<Vec<BoundPod>>,
     /// By node: whether each unit is a single pod without budgets or shields, so that only priorities and resources matter.
     only_single_pod_units: Vec<bool>,
-    /// By node: the pending pods nominated to it.
+    /// By node: the pending pods that reserve it, by a nomination or as the pods of a DaemonSet.
     nominees: Vec<Vec<PodId>>,
+    /// The pods that are marked as victims.
+    marked: BTreeSet<PodId>,
+    /// The number of pods by application and queue.
+    pods_of_applications: BTreeMap<(ApplicationId, QueueId), usize>,
     /// By node and resource: the allocatable amount.
     allocatable: Vec<i64>,
     /// By node and resource: the sum of the requests of its pods.
@@ -321,6 +311,8 @@ impl Snapshot {
             bound_pods: vec![Vec::new(); cluster.nodes.len()],
             only_single_pod_units: vec![true; cluster.nodes.len()],
             nominees: vec![Vec::new(); cluster.nodes.len()],
+            marked: BTreeSet::new(),
+            pods_of_applications: BTreeMap::new(),
             allocatable: cluster.nodes.iter().flat_map(|node| node.allocatable.iter().copied()).collect(),
             used: vec![0; cluster.nodes.len() * cluster.n_resources],
             requests: cluster.shapes.iter().flat_map(|shape| shape.requests.iter().copied()).collect(),
@@ -358,6 +350,7 @@ impl Snapshot {
     }
 
     fn index_pod(&mut self, id: PodId) {
+        self.index_marks_and_applications(id);
         let pod = &self.cluster.pods[id.index()];
         if let Some(node) = pod.node {
             let unit = self.unit_of[id.index()].expect("a bound pod has a unit");
@@ -365,36 +358,9 @@ impl Snapshot {
             let bound = BoundPod { pod: id, unit, shape: pod.shape, priority, start: pod.start };
             self.bound_pods[node.index()].push(bound);
             self.charge(id, node, 1);
-        } else if let Some(node) = pod.nominated {
+        } else if let Some(node) = pod.reserves() {
             self.nominees[node.index()].push(id);
         }
-    }
-
-    /// Moves a pod and returns the node where it was.
-    pub(crate) fn move_to(&mut self, pod: PodId, to: Option<NodeId>) -> Option<NodeId> {
-        let from = std::mem::replace(&mut self.cluster.pods[pod.index()].node, to);
-        for (node, sign) in from.map(|node| (node, -1)).into_iter().chain(to.map(|node| (node, 1))) {
-            self.charge(pod, node, sign);
-        }
-        from
-    }
-
-    fn charge(&mut self, pod: PodId, node: NodeId, sign: i64) {
-        let n = self.cluster.n_resources;
-        let Pod { shape, queue, terminating, .. } = &self.cluster.pods[pod.index()];
-        let requests = &self.requests[shape.index() * n..][..n];
-        for (used, request) in self.used[node.index() * n..][..n].iter_mut().zip(requests) {
-            *used += sign * request;
-        }
-        if let Some(queue) = *queue {
-            self.cluster.queues.charge(queue, requests, sign, terminating.is_some());
-        }
-    }
-
-    /// Adds the requests of a pod of this shape to the use of a queue, or subtracts them.
-    pub(crate) fn charge_queue(&mut self, queue: QueueId, shape: ShapeId, sign: i64) {
-        let n = self.cluster.n_resources;
-        self.cluster.queues.charge(queue, &self.requests[shape.index() * n..][..n], sign, false);
     }
 
     /// A workload.
@@ -446,6 +412,13 @@ impl Snapshot {
     /// A group.
     pub fn group(&self, id: GroupId) -> &Group {
         &self.cluster.groups[id.index()]
+    }
+
+    /// Whether a group may preempt: a gang that an owner forms if all pods that it wants to place may.
+    pub fn group_preempts(&self, id: GroupId) -> bool {
+        let group = self.group(id);
+        let allowed = |pod: &Pod| pod.node.is_some() || pod.preempts;
+        if group.from_owner { group.members.iter().all(|&pod| allowed(self.pod(pod))) } else { group.preempts }
     }
 
     /// A job.

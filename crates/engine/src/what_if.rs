@@ -2,6 +2,7 @@
 
 use crate::filters::inter_pod::InterPodCounts;
 use crate::ids::{NodeId, PodId, QueueId, ShapeId, UnitId};
+use crate::queues::HeldQuota;
 use crate::snapshot::Snapshot;
 
 /// A what-if over a snapshot. Every change is logged; dropping the what-if undoes all of them.
@@ -14,6 +15,7 @@ pub struct WhatIf<'s> {
 enum Undo {
     Moved { pod: PodId, from: Option<NodeId> },
     Charged { queue: QueueId, shape: ShapeId },
+    Held(HeldQuota),
 }
 
 /// A length of the log to return to.
@@ -65,6 +67,21 @@ impl<'s> WhatIf<'s> {
         self.log.push(Undo::Charged { queue, shape });
     }
 
+    /// Counts the quota that nominated pods hold.
+    pub(crate) fn hold_quota(&mut self, held: HeldQuota) {
+        self.snapshot.hold_quota(&held, 1);
+        self.log.push(Undo::Held(held));
+    }
+
+    /// The bound pods that are removed, some of them possibly twice.
+    pub(crate) fn removed(&self) -> impl Iterator<Item = PodId> {
+        let moved = self.log.iter().filter_map(|undo| match undo {
+            Undo::Moved { pod, from } => from.map(|_| *pod),
+            Undo::Charged { .. } | Undo::Held(_) => None,
+        });
+        moved.filter(|&pod| self.snapshot.pod(pod).node.is_none())
+    }
+
     /// Calls `look` with the snapshot as it is without the changes, which are made again afterwards. `look` must restore the snapshot. No
     /// queue may be charged.
     pub(crate) fn outside<T>(&mut self, look: impl FnOnce(&mut Snapshot) -> T) -> T {
@@ -98,6 +115,7 @@ impl<'s> WhatIf<'s> {
                     relations.moved(snapshot, pod, to, from);
                 }
                 Undo::Charged { queue, shape } => snapshot.charge_queue(queue, shape, -1),
+                Undo::Held(held) => snapshot.hold_quota(&held, -1),
             }
         }
     }

@@ -12,10 +12,11 @@ use reprieve_engine::{ApplicationId, JobId, NodeId, PodId, Policy, WorkloadId};
 
 use crate::builder::NodeDraft;
 use crate::names::{Numbered, QueueNames};
+use crate::owner_gangs::assign_gangs;
 use crate::quarantine::{self, Quarantine, Quarantined, key_of};
 use crate::queue_settings::LoadScope;
 use crate::quota::{BrokenForKueue, kueue_tables};
-use crate::{Amounts, Names, SnapshotBuilder, by_name, membership, nth_rank, requests};
+use crate::{Amounts, Names, SnapshotBuilder, Warning, by_name, membership, nth_rank, requests};
 use reprieve_api::{InputError, NamespacedName, ObjectSet};
 
 /// A snapshot with the names of its objects.
@@ -26,7 +27,7 @@ pub struct Loaded {
     /// The names of the ids in the snapshot.
     pub names: Names,
     /// Problems of the input that do not prevent a decision.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
     /// The objects that are set aside, in the order of kinds, names and fields.
     pub quarantined: Vec<Quarantined>,
     /// The bound pods of admitted workloads under policy Kueue with `placement: QuotaOnly`. Decisions do not read them; only the report
@@ -59,14 +60,14 @@ pub fn load_as(
 ) -> Result<Loaded, InputError> {
     let mut quarantine = Quarantine::new(policy);
     quarantine.add_duplicates(objects);
-    let (mut loaded, _) = build(objects, policy, scope, quarantine);
+    let (mut loaded, _) = build(objects, policy, scope, &mut quarantine);
     if on_invalid == OnInvalid::Reject
         && let Some(first) = loaded.quarantined.first()
     {
         let cause = quarantine::root_cause(&loaded.quarantined, &first.object);
         return Err(cause.unwrap_or(first).error.clone());
     }
-    loaded.warnings.extend(quarantine::warnings(&loaded.quarantined));
+    loaded.warnings.extend(quarantine::warnings(&loaded.quarantined).into_iter().map(Warning::from));
     if let Policy::Kueue(kueue) = policy
         && kueue.placement == PlacementMode::QuotaOnly
         && !loaded.snapshot.budgets().is_empty()
@@ -79,52 +80,59 @@ pub fn load_as(
 /// Builds the snapshot from the objects that can be read, and returns the builder, with which the caller can convert more objects later.
 /// Building never fails: an object that cannot be read is set aside, and so is what refers to it.
 pub fn build_for(objects: &ObjectSet, policy: &Policy, scope: &LoadScope) -> (Loaded, SnapshotBuilder) {
-    build(objects, policy, scope, Quarantine::new(policy))
+    build(objects, policy, scope, &mut Quarantine::new(policy))
 }
 
-fn build(
+/// The same; `quarantine` has the object that is being read, in case of a panic.
+pub(crate) fn build(
     objects: &ObjectSet,
     policy: &Policy,
     scope: &LoadScope,
-    mut quarantine: Quarantine,
+    quarantine: &mut Quarantine,
 ) -> (Loaded, SnapshotBuilder) {
     let joint = matches!(policy, Policy::Kueue(kueue) if kueue.placement == PlacementMode::Joint);
+    // 0. The gangs that owners form.
+    let (objects, as_stated) = assign_gangs(objects, policy);
+    let objects = objects.as_ref();
     // 1. Objects to which pods refer: classes, namespaces, groups, jobs and queues.
-    let (mut builder, named_groups) = SnapshotBuilder::new(objects, policy, scope, &mut quarantine);
-    builder.add_unreadable(objects, &mut quarantine);
+    let (mut builder, named_groups) = SnapshotBuilder::new(objects, policy, scope, quarantine);
+    builder.add_unreadable(objects, quarantine);
+    builder.warnings.extend(as_stated.map(Warning::from));
     // 2. The nodes that can be read.
-    let drafts = node_drafts(objects, &mut builder, &mut quarantine);
+    let drafts = node_drafts(objects, &mut builder, quarantine);
     builder.block_nodes_of_unreadable(objects);
     // 3. The pods. Under `placement: Joint` also the pods that pending workloads will have.
-    let mut pods = builder.pods(objects, &mut quarantine);
+    let mut pods = builder.pods(objects, quarantine);
     let mut broken = BrokenForKueue::default();
     let membership = if joint {
-        let slots = drafts.iter().filter_map(|node| node.allocatable.get("pods"));
-        let slots = slots.fold(0_i64, |sum, pods| sum.saturating_add(*pods));
-        builder.add_synthetic_pods(objects, slots, &mut pods, &mut broken.workloads, &mut quarantine)
+        let max_pods = drafts.iter().filter_map(|node| node.allocatable.get("pods"));
+        let max_pods = max_pods.fold(0_i64, |sum, pods| sum.saturating_add(*pods));
+        builder.add_synthetic_pods(objects, max_pods, &mut pods, &mut broken.workloads, quarantine)
     } else {
         BTreeMap::new()
     };
-    builder.set_aside_beyond_sum(&mut pods, &mut quarantine);
+    quarantine.reading = None;
+    builder.set_aside_beyond_sum(&mut pods, quarantine);
     // 4. Groups, flavors and nodes, now that all labels that pods, groups and flavors read are known.
     let groups = builder.groups_with_topologies(named_groups);
-    let flavors =
-        if joint { builder.flavors(objects, &drafts, &mut broken.flavors, &mut quarantine) } else { Vec::new() };
+    let flavors = if joint { builder.flavors(objects, &drafts, &mut broken.flavors, quarantine) } else { Vec::new() };
     let (topologies, domains) = builder.topologies(&drafts);
     let nodes = builder.nodes(drafts);
     // 5. The tables of the engine without queues and budgets.
     let mut cluster = tables(&builder, nodes, &pods, groups, topologies);
     // 6. Queues, and the workloads in them.
-    let places = (builder.obstacles.schedulers.name(), joint);
-    let kueue = kueue_tables(objects, places, &broken, &mut builder.interners.texts, &mut quarantine);
+    let scheduler = (builder.obstacles.schedulers.name(), joint);
+    let kueue = kueue_tables(objects, scheduler, &broken, &mut builder.interners.texts, quarantine);
+    quarantine.reading = None;
     let (queues, warnings) = builder.queues.fill(&mut cluster, builder.interners.resources.names(), kueue);
     if matches!(policy, Policy::Kueue(_)) {
-        builder.warnings.extend(warnings);
+        builder.warnings.extend(warnings.into_iter().map(Warning::from));
     }
     cluster.quota_rules.flavors = flavors;
     membership::assign_pods(&mut cluster.workloads, &queues.workloads.names, &membership, &pods);
     // 7. Disruption budgets.
-    builder.add_budgets(objects, &mut cluster, &pods, &mut quarantine);
+    builder.add_budgets(objects, &mut cluster, &pods, quarantine);
+    quarantine.reading = None;
     // 8. Nodes whose room is not known.
     builder.allocatable = cluster.nodes.iter().map(|node| node.allocatable.clone()).collect();
     for &node in builder.blocked.keys() {
@@ -134,7 +142,7 @@ fn build(
     let names = names(&builder, pods, queues, domains);
     builder.shapes.new.clear();
     let warnings = std::mem::take(&mut builder.warnings);
-    let (snapshot, quarantined) = (Snapshot::new(cluster), quarantine.into_list());
+    let (snapshot, quarantined) = (Snapshot::new(cluster), quarantine.take_list());
     let blocked = builder.blocked.clone();
     (Loaded { snapshot, names, warnings, quarantined, workload_pods: BTreeMap::new(), blocked }, builder)
 }
@@ -147,6 +155,7 @@ fn node_drafts<'o>(
 ) -> Vec<NodeDraft<'o>> {
     let mut drafts = Vec::new();
     for (name, sourced) in by_name::<String, _>(&objects.nodes) {
+        quarantine.reads(sourced);
         let object = &*sourced.object;
         let taints = object.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
         let taints: Result<Vec<_>, _> = taints.map(|taint| builder.interners.taint(taint)).collect();

@@ -12,20 +12,21 @@ use reprieve_engine::{
 
 use crate::groups::{GroupDraft, groups};
 use crate::koordinator::{BrokenJob, DISABLE_PREEMPTIBLE, can_preempt, jobs, preemptible, quota_tree};
+use crate::member_values::MemberValues;
 use crate::obstacles::Obstacles;
 use crate::owners::Owners;
-use crate::priority_classes::ALLOW_PREEMPTION;
 use crate::protected_namespaces::protected;
 use crate::quarantine::{Problem, Quarantine, key_of};
 use crate::queue_settings::{LoadScope, QueueScope};
 use crate::queue_source::QueueSource;
 use crate::schedulers::gang_of;
-use crate::shape::{Interners, keys_of, selected_keys};
+use crate::shape::{Interners, new_interners};
 use crate::sums::{LARGE_AMOUNT, beyond_sum, pods_beyond_sum};
-use crate::yunikorn::{application_of, is_daemon, queue_tree};
-use crate::{Amounts, Classes, Interner, QueueSpec, by_name, nth_rank, requests, timestamp};
+use crate::unsupported::ignored_tolerations;
+use crate::yunikorn::queue_tree;
+use crate::yunikorn_pods::{application_of, daemon_node, is_daemon, own_opt_out, reads_groups, recorded_as};
+use crate::{Amounts, Classes, Interner, QueueSpec, Warning, by_name, nth_rank, requests, timestamp};
 use reprieve_api::koordinator::label;
-use reprieve_api::kueue::POD_SET;
 use reprieve_api::object_set::Unreadable;
 use reprieve_api::pod::VICTIM;
 use reprieve_api::{
@@ -40,6 +41,8 @@ pub struct SnapshotBuilder {
     pub interners: Interners,
     pub nodes: BTreeMap<String, NodeId>,
     pub groups: BTreeMap<NamespacedName, GroupId>,
+    /// The values of groups that count for their pods.
+    pub member_values: MemberValues,
     pub shapes: Shapes,
     pub queues: QueueSource,
     /// Which namespaces may use which queues.
@@ -58,7 +61,7 @@ pub struct SnapshotBuilder {
     pub is_over_sum: bool,
     /// By node and resource: what the node offers when no pod on it counts as the whole node.
     pub allocatable: Vec<Vec<i64>>,
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// The objects that are set aside and to which pods may refer.
@@ -170,12 +173,13 @@ impl SnapshotBuilder {
         let classes = Classes::new(&objects.priority_classes, max_preemption_excess, &mut warnings);
         let groups = groups(objects, &classes, &mut texts, &mut warnings, quarantine);
         let queue_scope = QueueScope::new(&scope.queues, objects);
-        let tree = queue_tree(objects, &queue_scope, is_own, &mut warnings, quarantine);
+        let follows_code = matches!(policy, Policy::YuniKorn(settings) if settings.follows_code);
+        let tree = queue_tree(objects, &queue_scope, follows_code, is_own, &mut warnings, quarantine);
         let quotas = quota_tree(objects, &queue_scope, quarantine);
         let jobs = jobs(objects, is_own, quarantine);
         let owners = Owners::new(objects);
         if let Policy::YuniKorn(_) = policy {
-            warnings.extend(owners.warning(objects));
+            warnings.extend(owners.warning(objects).map(Warning::from));
         }
         let mut interners = Interners { texts, ..new_interners(objects) };
         let yunikorn_queues = tree.iter().flat_map(|tree| &tree.queues).map(|queue| &queue.spec);
@@ -186,6 +190,7 @@ impl SnapshotBuilder {
             interners,
             nodes: BTreeMap::new(),
             groups: groups.good.keys().cloned().enumerate().map(|(index, name)| (name, GroupId::new(index))).collect(),
+            member_values: MemberValues::new(policy, groups.good.values().map(|draft| draft.values.clone())),
             shapes: Shapes::default(),
             queues: QueueSource::new(tree, quotas),
             queue_scope,
@@ -229,7 +234,7 @@ impl SnapshotBuilder {
 
     /// Returns the groups with the ids of their topologies.
     pub(crate) fn groups_with_topologies(&mut self, groups: Vec<GroupDraft>) -> Vec<Group> {
-        let with_topology = |GroupDraft { group, topology_key }| {
+        let with_topology = |GroupDraft { group, topology_key, .. }| {
             let topology = topology_key.map(|key| self.interners.topology(&key));
             Group { topology, ..group }
         };
@@ -243,13 +248,14 @@ impl SnapshotBuilder {
             if sourced.object.is_finished() {
                 continue;
             }
+            quarantine.reads(sourced);
             let ReadPod { pod, problem, blocks_node } = self.pod(&name, &sourced.object, None);
             if let Some(problem) = problem {
                 quarantine.add(key_of(sourced), Some(&sourced.source), problem);
             }
             let Some(pod) = pod else { continue };
             if pod.node.is_none() {
-                self.warnings.extend(ignored_tolerations(&name, &sourced.object));
+                self.warnings.extend(ignored_tolerations(&key_of(sourced), &sourced.object));
             }
             if let Some(node) = pod.node.filter(|_| blocks_node) {
                 self.blocked.entry(node).or_default().insert(name.clone());
@@ -306,6 +312,9 @@ impl SnapshotBuilder {
             Err(problem) => return ReadPod { problem: Some(problem), ..ReadPod::default() },
         };
         let mut problem = self.broken.of_pod(name, object);
+        // docs/rules/kubernetes-pods.md#p24: Koordinator judges a bound pod without its job and quota.
+        let needs_references = !matches!(self.broken.policy, Policy::Koordinator(_));
+        let mut set_aside = needs_references && problem.is_some();
         let (shape, blocks_node) = match shape.map_or_else(|| self.shape(name, object), Ok) {
             Ok(shape) => (shape, false),
             Err(error) => {
@@ -313,6 +322,7 @@ impl SnapshotBuilder {
                 if node.is_none() {
                     return ReadPod { problem, ..ReadPod::default() };
                 }
+                set_aside = true;
                 let requests = requests::requests(object);
                 let shape = self.interners.occupied_shape(name, object, requests.as_ref().unwrap_or(&Amounts::new()));
                 (self.shapes.id(shape), requests.is_err())
@@ -323,6 +333,7 @@ impl SnapshotBuilder {
         let queue = if foreign || refused.is_some() { Ok(None) } else { self.queues.queue_of(object) };
         let queue = queue.unwrap_or_else(|error| {
             if self.broken.reads(&self.queues) {
+                set_aside |= needs_references;
                 problem.get_or_insert(error);
             }
             None
@@ -330,13 +341,13 @@ impl SnapshotBuilder {
         let spec = object.spec.as_deref();
         let class = spec.and_then(|spec| spec.priority_class_name.as_deref());
         let priority = self.classes.priority(spec.and_then(|spec| spec.priority), class).unwrap_or_else(|error| {
+            set_aside = true;
             problem.get_or_insert(error.into());
             Priority(0)
         });
         if node.is_none() && problem.is_some() {
             return ReadPod { problem, ..ReadPod::default() };
         }
-        let set_aside = problem.is_some();
         let pod = Pod {
             shape,
             priority,
@@ -345,7 +356,7 @@ impl SnapshotBuilder {
             class_unknown: !set_aside && self.classes.is_undefined(class),
             ..self.judged_fields(name, object, node, refused)
         };
-        ReadPod { pod: Some(pod), problem, blocks_node }
+        ReadPod { pod: Some(self.member_values.apply(pod, &self.classes)), problem, blocks_node }
     }
 
     /// Returns the node of a bound pod; the problem says that the node is missing or set aside.
@@ -374,24 +385,25 @@ impl SnapshotBuilder {
         let spec = object.spec.as_deref().unwrap_or(&empty.0);
         let status = object.status.as_ref().unwrap_or(&empty.1);
         let class = spec.priority_class_name.as_deref();
-        let group = group_of(object);
-        let annotations = object.metadata.annotations.as_ref();
-        let allow_preemption = annotations.and_then(|annotations| annotations.get(ALLOW_PREEMPTION));
+        let policy = &self.broken.policy;
+        let group = group_of(object).filter(|_| reads_groups(policy));
         let mark = condition(status, VICTIM);
         let marked_for = mark.and_then(|mark| mark.message.as_deref());
         let marked_for = marked_for.map(|preemptor| TextId(self.interners.texts.id(preemptor)));
         let scheduled = condition(status, "PodScheduled").and_then(|index| index.last_transition_time.as_ref());
         let preempted = condition(status, "DisruptionTarget")
             .is_some_and(|condition| condition.reason.as_deref() == Some("PreemptionByScheduler"));
-        let leaving = object.metadata.deletion_timestamp.as_ref();
+        let deleted = object.metadata.deletion_timestamp.as_ref();
         let (obstacles, texts) = (&self.obstacles, &mut self.interners.texts);
         let obstacle = if node.is_none() { obstacles.find(object, refused_queue, texts) } else { None };
         let counts = !matches!(obstacle, Some(Obstacle::Gates(_) | Obstacle::OtherScheduler));
         let nominated = status.nominated_node_name.as_deref().filter(|_| counts);
         let nominated = nominated.and_then(|node| self.nodes.get(node)).copied();
         let foreign = self.obstacles.schedulers.is_foreign(object);
-        let application =
-            (!foreign).then(|| ApplicationId(self.interners.applications.id(&application_of(object).to_string())));
+        let application = application_of(object, policy).filter(|_| !foreign);
+        let application = application.map(|name| ApplicationId(self.interners.applications.id(&name.to_string())));
+        let is_ready = node.is_none() && !foreign && obstacle.is_none() && deleted.is_none();
+        let recorded_as = recorded_as(name, policy).filter(|_| is_ready);
         Pod {
             rank: 0,
             group: group.as_ref().and_then(|group| self.groups.get(group)).copied(),
@@ -401,23 +413,28 @@ impl SnapshotBuilder {
             nominated,
             start: status.start_time.as_ref().map_or(Timestamp::NOT_STARTED, |start| timestamp(start.0)),
             scheduled: scheduled.map(|time| timestamp(time.0)),
-            terminating: leaving.map(|time| Terminating { deadline: timestamp(time.0), by_preemption: preempted }),
+            terminating: deleted.map(|time| Terminating { deadline: timestamp(time.0), by_preemption: preempted }),
             toleration: self.classes.toleration(class),
             protected: self.protected.contains(&name.namespace),
             opted_out: self.classes.opted_out(class),
-            own_opt_out: allow_preemption.map(|value| value == "false"),
+            own_opt_out: own_opt_out(object, policy),
             resizing: node.is_some() && requests::is_resize_deferred(object),
             budgets: Vec::new(),
             created: object.metadata.creation_timestamp.as_ref().map_or(Timestamp(0), |created| timestamp(created.0)),
             application,
             originator: false,
             daemon: is_daemon(object, &self.owners),
+            daemon_node: daemon_node(object, &self.owners, policy)
+                .filter(|_| is_ready)
+                .and_then(|node| self.nodes.get(node))
+                .copied(),
             job: job_of(object).and_then(|job| self.jobs.get(&job)).map(|(job, _)| *job),
             preemptible: preemptible(object),
             preemption_disabled: label(object, DISABLE_PREEMPTIBLE) == Some("true"),
             can_preempt: can_preempt(object),
             obstacle,
             marked_for,
+            recorded_as: recorded_as.map(|name| TextId(self.interners.texts.id(&name))),
             soft_evicted: object.is_soft_evicted(),
             recreation: self.obstacles.recreation(object),
             ..Pod::default()
@@ -432,7 +449,7 @@ impl SnapshotBuilder {
 
     /// Whether the requests of a new shape are so large that their sum with those of other pods must be checked.
     pub fn has_large_new_shape(&self) -> bool {
-        self.shapes.new.iter().any(|shape| shape.requests.iter().any(|amount| *amount > LARGE_AMOUNT))
+        self.shapes.new.iter().flat_map(|shape| &shape.requests).any(|amount| *amount > LARGE_AMOUNT)
     }
 
     /// Returns the amounts that a node offers: none while a pod on it counts as the whole node.
@@ -449,14 +466,14 @@ impl SnapshotBuilder {
             // A node with a taint that cannot be read is not among the drafts.
             let taints = spec.taints.iter().flatten().filter_map(|taint| self.interners.taint(taint).ok());
             let taints = taints.collect();
-            let opponents = spec.pod_preemption_policy.and_then(|policy| policy.disable_resize_preemption);
+            let disabled = spec.pod_preemption_policy.and_then(|policy| policy.disable_resize_preemption);
             Node {
                 name: self.interners.value(&name),
                 allocatable: resources.iter().map(|resource| allocatable.get(resource).copied().unwrap_or(0)).collect(),
                 labels: self.interners.labels(object.metadata.labels.as_ref()),
                 taints,
                 cordon: (spec.unschedulable == Some(true)).then(|| self.interners.cordon()),
-                resize_preempts: opponents.is_none_or(|opponents| opponents.is_empty()),
+                resize_preempts: disabled.is_none_or(|disabled| disabled.is_empty()),
             }
         };
         nodes.into_iter().map(convert).collect()
@@ -515,6 +532,7 @@ impl SnapshotBuilder {
         quarantine: &mut Quarantine,
     ) {
         for (name, budget) in by_name::<NamespacedName, _>(&objects.budgets) {
+            quarantine.reads(budget);
             let selector = budget.object.spec.as_ref().and_then(|spec| spec.selector.as_ref());
             let selector = match self.interners.selector(selector) {
                 Ok(selector) => selector,
@@ -542,56 +560,6 @@ impl SnapshotBuilder {
             self.budgets.push(rule);
         }
     }
-}
-
-/// Gives ids to names that every cluster has, in a fixed order, so that ids do not depend on the order of the objects.
-fn new_interners(objects: &ObjectSet) -> Interners {
-    let mut interners = Interners::default();
-    for resource in ["pods", "cpu", "memory", "ephemeral-storage"] {
-        interners.resources.id(resource);
-    }
-    let mut labels: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
-    for (name, namespace) in by_name::<String, _>(&objects.namespaces) {
-        labels.insert(name, namespace.object.metadata.labels.clone().unwrap_or_default());
-    }
-    for pod in &objects.pods {
-        let namespace = pod.name().namespace;
-        labels.entry(namespace).or_default();
-    }
-    // Pods of different pod sets have different shapes, because pod sets may get different flavors and so different nodes.
-    interners.selected_keys.insert(POD_SET.to_owned());
-    for budget in &objects.budgets {
-        let selector = budget.object.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-        interners.selected_keys.extend(selector.into_iter().flat_map(keys_of).cloned());
-    }
-    let pods = objects.pods.iter().filter_map(|pod| pod.object.spec.as_ref());
-    let pods = pods.map(|spec| (spec.affinity.as_ref(), spec.topology_spread_constraints.as_deref()));
-    let sets = objects.kueue_workloads.iter().flat_map(|workload| &workload.object.spec.pod_sets);
-    let sets = sets.filter_map(|set| set.template.spec.as_ref());
-    let sets = sets.map(|spec| (spec.affinity.as_ref(), spec.topology_spread_constraints.as_deref()));
-    for (affinity, spread) in pods.chain(sets) {
-        interners.selected_keys.extend(selected_keys(affinity, spread).into_iter().cloned());
-    }
-    for (name, mut labels) in labels {
-        labels.insert("kubernetes.io/metadata.name".to_owned(), name.clone());
-        let id = interners.namespaces.id(&name);
-        interners.namespace_labels.insert(id, labels);
-    }
-    interners
-}
-
-/// Returns a warning for each toleration of a pending pod with operator `Gt` or `Lt`, which tolerates no taint, as in a cluster without
-/// that feature gate.
-fn ignored_tolerations(name: &NamespacedName, pod: &ApiPod) -> Vec<String> {
-    let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_ref());
-    let tolerations = tolerations.into_iter().flatten().enumerate();
-    let ignored = tolerations.filter_map(|(index, toleration)| {
-        let operator = toleration.operator.as_deref().filter(|operator| matches!(*operator, "Gt" | "Lt"))?;
-        Some(format!(
-            "Pod {name}: spec.tolerations[{index}].operator: {operator} is not supported; the toleration is ignored"
-        ))
-    });
-    ignored.collect()
 }
 
 /// Returns the condition of this type if its status is `True`.

@@ -4,6 +4,7 @@
 //! rarely: they mark the tables stale, and the next `refresh` rebuilds them. After every change the tables are those of a cache that was
 //! filled with the same objects at once: an object that cannot be read is set aside ([`crate::quarantine`]), and no change can fail.
 
+mod owners;
 mod pods;
 mod tables;
 
@@ -19,15 +20,17 @@ use reprieve_engine::snapshot::Job;
 use reprieve_engine::workloads::Workload;
 use reprieve_engine::{BudgetId, Policy, QueueId, WorkloadId};
 
-use crate::build::build_for;
+use crate::build::{build, build_for};
 use crate::groups::{read_pod_group, refused_priority};
 use crate::names::{Numbered, QueueNames};
+use crate::owner_gangs::is_link;
 use crate::preemption_priority::InvalidPreemptionPriority;
-use crate::quarantine::{self, Problem, Quarantined};
+use crate::quarantine::{self, Problem, Quarantine, Quarantined};
 use crate::queue_settings::{LoadScope, QueueSettings};
 use crate::quota::{is_finished, pod_set_names, workload_order_key};
 use crate::unsupported::field_of_job;
-use crate::{Loaded, SnapshotBuilder};
+use crate::{Loaded, SnapshotBuilder, Warning};
+use owners::OwnerIndex;
 use reprieve_api::koordinator::KoordinatorPodGroup;
 use reprieve_api::kueue::KueueWorkload;
 use reprieve_api::object_set::Unreadable;
@@ -46,12 +49,15 @@ pub struct SnapshotCache {
     unreadable: BTreeMap<ObjectKey, Unreadable>,
     /// The pods that name a group or job.
     members: BTreeMap<ObjectKey, BTreeSet<NamespacedName>>,
+    owners: OwnerIndex,
     tables: Tables,
     stale: bool,
     policy: Policy,
     scope: LoadScope,
+    /// The quarantine of the last rebuild. While it is in progress, it has the object that is being read.
+    quarantine: Quarantine,
     rebuilds: u64,
-    /// Incremented when the list of objects that are set aside changes.
+    /// Incremented when the list of objects that are set aside, or the warnings, change.
     quarantine_version: u64,
 }
 
@@ -63,10 +69,12 @@ impl Default for SnapshotCache {
             pods: BTreeMap::new(),
             unreadable: BTreeMap::new(),
             members: BTreeMap::new(),
+            owners: OwnerIndex::new(&policy),
             tables: Tables::new(build_for(&ObjectSet::default(), &policy, &LoadScope::default())),
             stale: false,
             policy,
             scope: LoadScope::default(),
+            quarantine: Quarantine::unreported(),
             rebuilds: 0,
             quarantine_version: 0,
         }
@@ -77,6 +85,7 @@ impl SnapshotCache {
     /// Sets the scheduler and its policy. Under `placement: Joint` of policy Kueue, every change rebuilds the tables.
     pub fn for_scheduler(mut self, name: &str, policy: &Policy) -> Self {
         self.policy = *policy;
+        self.owners = OwnerIndex::new(policy);
         self.scope.scheduler_name = Some(name.to_owned());
         self.stale = true;
         self
@@ -101,10 +110,12 @@ impl SnapshotCache {
             return self.upsert_pod(pod);
         }
         let old = self.objects.insert(key.clone(), object.clone());
-        if self.stale {
+        self.update_owner(&key, Some(&object));
+        if self.stale || is_link(key.kind) {
             return;
         }
         if key.kind != Kind::KueueWorkload && self.is_quarantined(&key) {
+            // What refers to the object is set aside too, and a change may correct all of them.
             self.stale = old.as_ref() != Some(&object);
             return;
         }
@@ -145,6 +156,7 @@ impl SnapshotCache {
             return;
         }
         self.objects.remove(&key);
+        self.update_owner(&key, None);
         if key.kind == Kind::Pod {
             self.forget_pod(&key.name);
         }
@@ -179,6 +191,10 @@ impl SnapshotCache {
         match key.kind {
             Kind::Pod => self.remove_pod(&key.name),
             Kind::Job => _ = self.objects.remove(key),
+            kind if is_link(kind) => {
+                self.objects.remove(key);
+                self.update_owner(key, None);
+            }
             Kind::PodGroup if !self.members.contains_key(key) => {
                 self.objects.remove(key);
                 self.tables.builder.groups.remove(&key.name);
@@ -197,10 +213,21 @@ impl SnapshotCache {
         }
     }
 
+    /// Notes that an object is being read, for tests of a panic.
+    pub fn note_reading(&mut self, object: ObjectKey) {
+        self.quarantine.reading = Some(object);
+    }
+
+    /// Returns the object at which a rebuild panicked.
+    pub fn take_reading(&mut self) -> Option<ObjectKey> {
+        self.quarantine.reading.take()
+    }
+
     /// Rebuilds the tables if they are stale.
     pub fn refresh(&mut self) {
         if std::mem::replace(&mut self.stale, false) {
-            let (mut loaded, builder) = build_for(&self.all_objects(), &self.policy, &self.scope);
+            self.quarantine = Quarantine::new(&self.policy);
+            let (mut loaded, builder) = build(&self.all_objects(), &self.policy, &self.scope, &mut self.quarantine);
             // Objects of a cluster have no position in a file.
             loaded.quarantined.iter_mut().for_each(|entry| entry.error.source = None);
             self.tables = Tables::new((loaded, builder));
@@ -214,7 +241,12 @@ impl SnapshotCache {
         &self.tables.loaded.quarantined
     }
 
-    /// Returns a number that grows when [`Self::quarantined`] may have changed.
+    /// Returns what is wrong with objects that are not set aside, as of the last refresh with the changes in place since.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.tables.loaded.warnings
+    }
+
+    /// Returns a number that grows when [`Self::quarantined`] or [`Self::warnings`] may have changed.
     pub fn quarantine_version(&self) -> u64 {
         self.quarantine_version
     }
@@ -324,13 +356,16 @@ impl SnapshotCache {
 
     fn add_group(&mut self, key: &ObjectKey, object: &PodGroup) {
         let SnapshotBuilder { classes, interners, .. } = &mut self.tables.builder;
-        let named = read_pod_group(&key.name, object, classes, &mut interners.texts);
+        let draft = read_pod_group(&key.name, object, classes, &mut interners.texts);
         self.tables.append_new_texts();
-        let Some(named) = named.ok().flatten().filter(|named| named.topology_key.is_none()) else {
+        let Some(draft) = draft.ok().flatten().filter(|draft| draft.topology_key.is_none()) else {
             self.stale = true;
             return;
         };
-        let id = self.tables.loaded.snapshot.add_group(named.group);
+        let id = self.tables.loaded.snapshot.add_group(draft.group);
+        if let Some(values) = draft.values {
+            self.tables.builder.member_values.insert(id, values);
+        }
         self.tables.builder.groups.insert(key.name.clone(), id);
         self.tables.loaded.names.groups.names.push(key.name.clone());
         self.tables.loaded.names.groups.ids.insert(key.name.clone(), id);
@@ -366,11 +401,11 @@ impl SnapshotCache {
             self.set_quarantined(key, None);
             return;
         }
-        let ranked_by = workload_order_key(&key.name, object);
-        let id = self.tables.loaded.names.workload_id(&key.name).filter(|id| reader.order.get(&ranked_by) == Some(id));
+        let order_key = workload_order_key(&key.name, object);
+        let id = self.tables.loaded.names.workload_id(&key.name).filter(|id| reader.order.get(&order_key) == Some(id));
         let rank = match id {
             Some(id) => Some(self.tables.loaded.snapshot.workload(id).rank),
-            None => rank_between(&reader.order, &ranked_by, |id| self.tables.loaded.snapshot.workload(*id).rank),
+            None => rank_between(&reader.order, &order_key, |id| self.tables.loaded.snapshot.workload(*id).rank),
         };
         let (workload, problem) = reader.read(&key.name, object, &mut self.tables.builder.interners.texts);
         self.tables.append_new_texts();
@@ -399,7 +434,7 @@ impl SnapshotCache {
         names.queues.pod_sets[id.index()] = pod_set_names(object);
         snapshot.put_workload(id, Workload { rank, ..workload });
         if let Some(reader) = self.tables.builder.queues.workloads_mut() {
-            reader.order.insert(ranked_by, id);
+            reader.order.insert(order_key, id);
         }
     }
 
@@ -412,6 +447,11 @@ impl SnapshotCache {
         }
         self.tables.free_workloads.push(id);
     }
+}
+
+/// Whether objects of this kind matter only as owners of pods.
+pub fn is_owner(kind: Kind) -> bool {
+    kind != Kind::Pod && is_link(kind)
 }
 
 /// Whether no decision can tell two states of a workload apart.

@@ -7,14 +7,16 @@ use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use reprieve_engine::TextId;
 use reprieve_engine::snapshot::{DisruptionMode, Group};
 
+use crate::member_values::GroupValues;
 use crate::preemption_priority::{InvalidPreemptionPriority, preemption_priority};
 use crate::quarantine::Quarantine;
 use crate::unsupported::field_of_group;
 use crate::untrusted::Untrusted;
-use crate::{Classes, Interner, by_name};
+use crate::{Classes, Interner, Warning, by_name};
 use reprieve_api::workload::{PreemptionMode, Workload, WorkloadGroup};
 use reprieve_api::{
-    InputError, Kind, NamespacedName, ObjectKey, ObjectRef, ObjectSet, Source, Sourced, group_of, workload_group,
+    InputError, Kind, NamespacedName, ObjectKey, ObjectRef, ObjectSet, Source, Sourced, group_of, owner_gang_of,
+    workload_group,
 };
 
 /// The annotation of a PodGroup that names its preemption priority class: `docs/rules/kubernetes-groups.md#g16`.
@@ -23,6 +25,8 @@ pub const PREEMPTION_PRIORITY_CLASS: &str = "reprieve.dev/preemption-priority-cl
 /// A group without its members, and the topology key in whose domains it is placed.
 pub(crate) struct GroupDraft {
     pub(crate) group: Group,
+    /// `None` for the gang that an owner forms.
+    pub(crate) values: Option<GroupValues>,
     pub(crate) topology_key: Option<String>,
 }
 
@@ -38,13 +42,14 @@ pub(crate) fn groups(
     objects: &ObjectSet,
     classes: &Classes,
     texts: &mut Interner,
-    warnings: &mut Vec<String>,
+    warnings: &mut Vec<Warning>,
     quarantine: &mut Quarantine,
 ) -> Groups {
     let workloads = by_name::<NamespacedName, _>(&objects.workloads);
     let pod_groups = by_name::<NamespacedName, _>(&objects.pod_groups);
     let mut groups = Groups { good: BTreeMap::new(), broken: BTreeMap::new() };
-    for (name, Sourced { object: workload, source }) in &workloads {
+    for (name, sourced @ Sourced { object: workload, source }) in &workloads {
+        quarantine.reads(sourced);
         for part in &workload.spec.pod_groups {
             let part_name = NamespacedName::new(&name.namespace, &workload_group(&name.name, &part.name, None));
             for replica in replicas(objects, &part_name) {
@@ -54,11 +59,16 @@ pub(crate) fn groups(
             }
         }
     }
-    for (name, Sourced { object: group, source }) in &pod_groups {
+    for (name, sourced @ Sourced { object: group, source }) in &pod_groups {
+        quarantine.reads(sourced);
         let read = GroupReader { classes, texts, warnings, kind: Kind::PodGroup, name, source };
         let read = read.pod_group(group);
         groups.insert(name.clone(), read, ObjectKey::new(Kind::PodGroup, name.clone()), quarantine);
     }
+    for gang in objects.pods.iter().filter_map(|pod| owner_gang_of(&pod.object)) {
+        groups.good.insert(gang, GroupDraft { group: Group::of_owner(), values: None, topology_key: None });
+    }
+    quarantine.reading = None;
     groups
 }
 
@@ -121,7 +131,7 @@ fn replicas(objects: &ObjectSet, part: &NamespacedName) -> BTreeSet<NamespacedNa
 struct GroupReader<'a> {
     classes: &'a Classes,
     texts: &'a mut Interner,
-    warnings: &'a mut Vec<String>,
+    warnings: &'a mut Vec<Warning>,
     kind: Kind,
     name: &'a NamespacedName,
     source: &'a Source,
@@ -134,7 +144,7 @@ impl GroupReader<'_> {
         let constraints = spec.scheduling_constraints.as_ref().and_then(|constraints| constraints.topology.as_ref());
         let unsupported = field_of_group(object);
         let unsupported = unsupported.map(|field| TextId(self.texts.id(&format!("PodGroup {}: {field}", self.name))));
-        let group = self.group(GroupFields {
+        let (group, values) = self.group(GroupFields {
             priority: spec.priority,
             class: spec.priority_class_name.as_deref(),
             preemption_class: preemption_class(object),
@@ -143,11 +153,11 @@ impl GroupReader<'_> {
             evicts_whole: spec.disruption_mode.as_ref().is_some_and(|mode| mode.all.is_some()),
         })?;
         let topology_key = constraints.and_then(|topology| topology.first()).map(|topology| topology.key.clone());
-        Ok(GroupDraft { group: Group { unsupported, ..group }, topology_key })
+        Ok(GroupDraft { group: Group { unsupported, ..group }, values: Some(values), topology_key })
     }
 
     fn workload_group(mut self, workload: &Workload, part: &WorkloadGroup) -> Result<GroupDraft, InputError> {
-        let group = self.group(GroupFields {
+        let (group, values) = self.group(GroupFields {
             priority: None,
             class: workload.spec.priority_class_name.as_deref(),
             preemption_class: workload.spec.preemption_priority_class_name.as_deref().map(Untrusted::new),
@@ -155,10 +165,10 @@ impl GroupReader<'_> {
             min_count: part.policy.gang.as_ref().map_or(1, |gang| gang.min_count),
             evicts_whole: evicts_whole(part),
         })?;
-        Ok(GroupDraft { group, topology_key: None })
+        Ok(GroupDraft { group, values: Some(values), topology_key: None })
     }
 
-    fn group(&mut self, fields: GroupFields<'_>) -> Result<Group, InputError> {
+    fn group(&mut self, fields: GroupFields<'_>) -> Result<(Group, GroupValues), InputError> {
         let object = ObjectRef::of(self.kind, self.name);
         let located = |error: InputError| error.at(self.source).object(object.clone());
         let priority = self.classes.priority(fields.priority, fields.class).map_err(located)?;
@@ -168,20 +178,26 @@ impl GroupReader<'_> {
         let victim_priority =
             preemption_priority(fields.preemption_class, &self.name.namespace, priority, self.classes).unwrap_or_else(
                 |refused| {
-                    self.warnings.push(format!("{object}: {refused}"));
+                    self.warnings.push(format!("{object}: {refused}").into());
                     priority
                 },
             );
-        Ok(Group {
+        let preempts = self.classes.preempts(fields.preemption_policy, fields.class);
+        let class = fields.class.filter(|class| !class.is_empty()).map(str::to_owned);
+        let sets_policy = fields.preemption_policy.is_some() || class.is_some();
+        let values = GroupValues { priority, preempts, sets_policy, class };
+        let group = Group {
             min_count,
             priority,
             victim_priority,
-            preempts: self.classes.preempts(fields.preemption_policy, fields.class),
+            preempts,
             mode: if fields.evicts_whole { DisruptionMode::All } else { DisruptionMode::Single },
             topology: None,
             unsupported: None,
+            from_owner: false,
             members: Vec::new(),
-        })
+        };
+        Ok((group, values))
     }
 }
 

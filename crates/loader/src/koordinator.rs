@@ -39,7 +39,7 @@ type Quotas<'o> = BTreeMap<String, &'o Sourced<ElasticQuota>>;
 
 /// Reads the quota tree; `None` if there is no ElasticQuota. A quota that cannot be read is set aside, with the quotas below it.
 pub fn quota_tree(objects: &ObjectSet, scope: &QueueScope, quarantine: &mut Quarantine) -> Option<ElasticQuotaTree> {
-    let unreadable = objects.unreadable.iter().map(|one| &one.object).filter(|one| one.kind == Kind::ElasticQuota);
+    let unreadable = objects.unreadable.iter().map(|entry| &entry.object).filter(|key| key.kind == Kind::ElasticQuota);
     let unreadable = unreadable.filter(|quota| scope.has_quotas_of(&quota.name.namespace));
     let by_name = by_name::<NamespacedName, _>(&objects.elastic_quotas).into_iter();
     let counts = by_name.filter(|(name, _)| scope.has_quotas_of(&name.namespace));
@@ -53,20 +53,23 @@ pub fn quota_tree(objects: &ObjectSet, scope: &QueueScope, quarantine: &mut Quar
     let shared = tree.shared.clone();
     let parent_of = |key: &str| {
         let quota = named.get(key)?;
-        let (parent, own) = (parent_name(&quota.object)?, quota.name());
-        let own = format!("{}/{parent}", own.namespace);
-        Some(if named.contains_key(&own) { own } else { shared.get(parent).cloned().unwrap_or(own) })
+        let parent = parent_name(&quota.object)?;
+        let in_own_namespace = format!("{}/{parent}", quota.name().namespace);
+        let is_there = named.contains_key(&in_own_namespace);
+        Some(if is_there { in_own_namespace } else { shared.get(parent).cloned().unwrap_or(in_own_namespace) })
     };
     let mut specs = BTreeMap::new();
     for (key, quota) in &named {
         let name = quota.name();
         let name = if same_name.get(&name.name) == Some(&1) { name.name } else { key.clone() };
+        quarantine.reads(quota);
         let permitted = parent_of(key).map_or(Ok(()), |parent| may_be_below(&quota.name().namespace, &parent, scope));
         match permitted.and_then(|()| queue_spec(name, &quota.object)) {
             Ok(spec) => _ = specs.insert(key.clone(), spec),
             Err(error) => quarantine.add(key_of(quota), Some(&quota.source), error),
         }
     }
+    quarantine.reading = None;
     let keys = named.keys().cloned().collect();
     let (order, lost) = forest(&keys, parent_of, |key| specs.contains_key(key));
     for (key, why) in lost {

@@ -1,9 +1,10 @@
 //! Converts Kubernetes objects into the engine's `Snapshot`. Decisions read labels, annotations and amounts only here.
 //!
 //! [`build`] builds a snapshot from a list of objects, for the commands; [`cache`] keeps one up to date with events of the API, for the
-//! scheduler. Both use `builder`, which converts nodes, pods and PodDisruptionBudgets. `yunikorn`, `koordinator` and `quota` (Kueue) read the
-//! queues of one policy each, `queue_source` selects between them, and `queue_spec` is a queue of any of them. The other modules each read one kind of object or one aspect of
-//! a pod. Together with `reprieve-api` and `reprieve-engine` the crate is a library for other programs:
+//! scheduler. Both use `builder`, which converts nodes, pods and PodDisruptionBudgets. `yunikorn`, `koordinator` and `quota` (Kueue) read
+//! the queues of one policy each, `queue_source` selects between them, and `queue_spec` is a queue of any of them. The other modules each
+//! read one kind of object or one aspect of a pod. Together with `reprieve-api` and `reprieve-engine` the crate is a library for other
+//! programs:
 //!
 //! ```
 #![doc = include_str!("../examples/decide.rs")]
@@ -22,12 +23,14 @@ mod index;
 mod interner;
 mod koordinator;
 mod kubernetes_arguments;
+mod member_values;
 mod membership;
 pub mod names;
 mod namespace_selector;
 mod obstacles;
 mod on_invalid;
 mod order;
+mod owner_gangs;
 mod owners;
 pub mod policy;
 mod preemption_options;
@@ -48,9 +51,11 @@ mod sums;
 pub mod time;
 pub mod unsupported;
 mod untrusted;
+mod warning;
 mod workload_classes;
 mod yunikorn;
 mod yunikorn_arguments;
+mod yunikorn_pods;
 
 pub use build::Loaded;
 pub(crate) use builder::SnapshotBuilder;
@@ -72,6 +77,8 @@ pub use queue_spec::QueueSpec;
 pub use quota::{is_finished, queue_specs};
 pub use requests::Amounts;
 pub use time::timestamp;
+pub use warning::Warning;
 pub use workload_classes::WorkloadClasses;
 // The queues of YuniKorn.
-pub use yunikorn::{check_queues, queue_of, queue_tree};
+pub use yunikorn::{check_queues, queue_tree};
+pub use yunikorn_pods::queue_of;

@@ -40,6 +40,7 @@ pub fn find_membership(objects: &ObjectSet) -> WorkloadMembership {
         }
     }
     let owned_by = |namespace: &str, kind: &str, name: &str, uid: &str| {
+        // Of several workloads with the same owner the last by name counts.
         let mut all = owned.get(&(namespace, kind, name))?.iter().rev();
         let is_same = |of: &&(&str, &NamespacedName)| of.0 == uid || of.0.is_empty() || uid.is_empty();
         all.find(is_same).map(|(_, workload)| NamespacedName::clone(workload))
@@ -90,13 +91,14 @@ struct SyntheticPods {
     count: usize,
 }
 
-/// Returns the missing pods of pending workloads. A pod set with more pods than all nodes can hold gets none, because it cannot fit. If
-/// there are too many pods, the largest workloads get none and are set aside.
+/// Returns the missing pods of pending workloads. A pod set with more pods than all nodes can hold (`max_pods`) gets none, because it
+/// cannot fit. If there are too many pods, the largest workloads of the namespaces with most pods get none and are set aside, so that a
+/// namespace with fewer pods is not affected.
 fn missing_pods(
     objects: &ObjectSet,
     membership: &WorkloadMembership,
     pods: &[(NamespacedName, Pod)],
-    slots: i64,
+    max_pods: i64,
     defaults: &Defaults,
     too_large: &mut Vec<NamespacedName>,
 ) -> Vec<SyntheticPods> {
@@ -107,7 +109,7 @@ fn missing_pods(
         }
     }
     let missing_of = |name: &NamespacedName, sourced: &Sourced<KueueWorkload>| {
-        let sets = sourced.object.spec.pod_sets.iter().enumerate().filter(|(_, set)| set.count <= slots);
+        let sets = sourced.object.spec.pod_sets.iter().enumerate().filter(|(_, set)| set.count <= max_pods);
         let counts = sets.map(|(index, set)| {
             let count = set.count.saturating_sub(existing.get(&(name, index)).copied().unwrap_or_default());
             (index, count.max(0))
@@ -125,7 +127,14 @@ fn missing_pods(
         (total, name, sourced, counts)
     });
     let mut workloads: Vec<_> = workloads.collect();
-    workloads.sort_by(|(total, name, ..), (other_total, other, ..)| (total, name).cmp(&(other_total, other)));
+    let mut by_namespace: BTreeMap<String, i64> = BTreeMap::new();
+    for (total, name, ..) in &workloads {
+        let sum = by_namespace.entry(name.namespace.clone()).or_default();
+        *sum = sum.saturating_add(*total);
+    }
+    workloads.sort_by_cached_key(|(total, name, ..)| {
+        (by_namespace.get(&name.namespace).copied(), name.namespace.clone(), *total, name.clone())
+    });
     let (mut all, mut sum) = (Vec::new(), 0_i64);
     for (total, name, sourced, counts) in workloads {
         sum = sum.saturating_add(total);
@@ -169,14 +178,14 @@ impl SnapshotBuilder {
     pub fn add_synthetic_pods(
         &mut self,
         objects: &ObjectSet,
-        slots: i64,
+        max_pods: i64,
         pods: &mut Vec<(NamespacedName, Pod)>,
         broken: &mut BTreeSet<NamespacedName>,
         quarantine: &mut Quarantine,
     ) -> WorkloadMembership {
         let mut membership = find_membership(objects);
         let mut too_large = Vec::new();
-        for missing in missing_pods(objects, &membership, pods, slots, &Defaults::new(objects), &mut too_large) {
+        for missing in missing_pods(objects, &membership, pods, max_pods, &Defaults::new(objects), &mut too_large) {
             let key = ObjectKey::new(Kind::KueueWorkload, missing.workload.clone());
             let ReadPod { pod, problem, .. } = self.read_pod(&missing.workload, &missing.template, None);
             if let Some(mut problem) = problem {
@@ -197,6 +206,7 @@ impl SnapshotBuilder {
             quarantine.add(ObjectKey::new(Kind::KueueWorkload, name.clone()), None, error);
             broken.insert(name);
         }
+        // Of a workload that is set aside, the synthetic pods of its other pod sets are removed too. Only they have a name with `/`.
         pods.retain(|(name, _)| {
             membership.get(name).is_none_or(|(workload, _)| !broken.contains(workload)) || !name.name.contains('/')
         });

@@ -7,7 +7,7 @@ use reprieve_engine::policy::kueue::{FairSharing, Kueue, PlacementMode, Strategy
 use reprieve_engine::{Decision, GroupId, Outcome, Policy, Timestamp, decide, decide_and_explain};
 use serde_json::Value;
 
-use crate::arguments::{boolean, unknown_argument};
+use crate::arguments::{boolean, owner_kinds, unknown_argument};
 use crate::kubernetes_arguments;
 use crate::queue_settings::{ARGUMENTS, QueueSettings};
 pub use crate::reader::{reader, reads};
@@ -99,9 +99,15 @@ fn koordinator(profile: &Profile) -> Result<Koordinator, InputError> {
         let setting = match argument.as_str() {
             "disableDefaultPreemptible" | "disableDefaultPreemptiable" => &mut policy.disable_default_preemptible,
             "disableDefaultTriggerPreemption" => &mut policy.disable_default_trigger,
+            "gangsFromOwners" => {
+                policy.gangs_from_owners = owner_kinds(value, &field)?;
+                continue;
+            }
             "podShouldBeDeletedWhenPreempted" => &mut policy.deletes_victims,
+            "wholeGangs" => &mut policy.whole_gangs,
             _ => {
-                let known = "disableDefaultPreemptible, disableDefaultTriggerPreemption, podShouldBeDeletedWhenPreempted, queues and queueAccess";
+                let known = "disableDefaultPreemptible, disableDefaultTriggerPreemption, gangsFromOwners, podShouldBeDeletedWhenPreempted, \
+                             queueAccess, queues and wholeGangs";
                 return Err(unknown_argument("Koordinator", known, field));
             }
         };
@@ -226,7 +232,12 @@ pub fn preemptor(reference: &PreemptorRef, policy: &str, loaded: &Loaded) -> Res
                     let node = loaded.names.node(node);
                     error(format!("pod {name} already runs on node {node}; name a pending pod"))
                 }
-                Some(_) | None => Ok(PreemptorId::Pod(id)),
+                Some(_) => Ok(PreemptorId::Pod(id)),
+                // docs/rules/kubernetes-groups.md#g27
+                None => match pod.group.filter(|_| is("Kubernetes") && pod.takes_part()) {
+                    Some(group) => Ok(PreemptorId::Group(group)),
+                    None => Ok(PreemptorId::Pod(id)),
+                },
             }
         }
         "PodGroup" if is("Kubernetes") => {

@@ -9,7 +9,7 @@ use crate::timestamp;
 use reprieve_api::InputError;
 use reprieve_api::kueue::{KueueWorkload, KueueWorkloadStatus, MilestoneSpec};
 
-/// A workload may not preempt for this time after its first preemption.
+/// A workload may not preempt for this time after it was preempted once and queued again.
 const PAUSE_SECONDS: i64 = 300;
 /// Each further preemption doubles the pause, at most this often (to two weeks).
 const MAX_DOUBLINGS: u32 = 12;
@@ -42,7 +42,7 @@ pub fn milestones(workload: &KueueWorkload) -> Result<Vec<Milestone>, InputError
     for (index, MilestoneSpec { seconds, cost }) in written.enumerate() {
         let field = |name: &str| format!("spec.preemption.disruptionCostMilestones[{index}].{name}");
         let number = |value: i64, name: &str| {
-            let problem = format!("{value} is not between 0 and {}", u32::MAX);
+            let problem = format!("{value} is not between 0 and {}; write a number in this range", u32::MAX);
             u32::try_from(value).map_err(|_| InputError::new(problem).field(field(name)))
         };
         let milestone = Milestone { seconds: number(*seconds, "seconds")?, cost: number(*cost, "cost")? };
@@ -60,19 +60,21 @@ pub fn on_preemption(workload: &KueueWorkload) -> Result<OnPreemption, InputErro
     parse_choice("spec.onPreemption", workload.spec.on_preemption.as_deref(), &choices)
 }
 
-/// Returns the time from which a preempted workload may preempt again: five minutes after Kueue requeued it, doubled by each further
+/// Returns the time from which a preempted workload may preempt again: five minutes after it was requeued, doubled by each further
 /// preemption.
 pub fn preempts_from(status: &KueueWorkloadStatus) -> Option<Timestamp> {
     let evictions = status.scheduling_stats.iter().flat_map(|stats| &stats.evictions);
     let times: i64 = evictions.filter(|stats| stats.reason == "Preempted").map(|stats| i64::from(stats.count)).sum();
-    let requeued = status.conditions.iter().find(|own| own.type_ == "Requeued" && own.status == "True")?;
+    let requeued =
+        status.conditions.iter().find(|condition| condition.type_ == "Requeued" && condition.status == "True")?;
     let doublings = u32::try_from(times - 1).ok()?.min(MAX_DOUBLINGS);
     Some(timestamp(requeued.last_transition_time.0).plus_seconds(PAUSE_SECONDS << doublings))
 }
 
 /// Returns the time since which a workload waits: the time at which a scheduler first refused it.
 pub fn waiting_since(conditions: &[Condition]) -> Option<Timestamp> {
-    let refused = |kind: &str| conditions.iter().find(|own| own.type_ == kind && own.status == "False");
+    let refused =
+        |kind: &str| conditions.iter().find(|condition| condition.type_ == kind && condition.status == "False");
     let refused = refused("QuotaReserved").or_else(|| refused("Admitted"));
     refused.map(|condition| timestamp(condition.last_transition_time.0))
 }

@@ -1,7 +1,8 @@
 //! The preemption priority of a group: the priority that counts when the group is a candidate (KEP-5710).
 //!
 //! It must not be below the scheduling priority, or two groups could preempt each other without end. A limit on its excess over the
-//! scheduling priority keeps a group of low priority from protecting itself; the classes of the system are for `kube-system`. See `docs/rules/kubernetes-groups.md#g16`.
+//! scheduling priority keeps a group of low priority from protecting itself; the classes of the system are for `kube-system`. See
+//! `docs/rules/kubernetes-groups.md#g16`.
 
 use std::fmt;
 

@@ -6,7 +6,8 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use reprieve_engine::Priority;
 use reprieve_engine::laws::toleration::Toleration;
 
-use crate::by_name;
+use crate::quarantine::key_of;
+use crate::{Warning, by_name};
 use reprieve_api::{InputError, ProblemCode, Sourced};
 
 const MINIMUM: &str = "preemption-toleration.scheduling.x-k8s.io/minimum-preemptable-priority";
@@ -19,6 +20,7 @@ pub const ALLOW_PREEMPTION: &str = "yunikorn.apache.org/allow-preemption";
 #[derive(Clone, Debug)]
 pub struct Classes {
     classes: BTreeMap<String, Class>,
+    /// The value and the `preemptionPolicy` of the global default class.
     global_default: Option<(i32, Option<String>)>,
     /// The largest excess of a group's preemption priority over its scheduling priority: a setting that `preemption_priority` checks with
     /// these classes.
@@ -34,7 +36,7 @@ struct Class {
 }
 
 impl Classes {
-    pub fn new(objects: &[Sourced<PriorityClass>], max_preemption_excess: u32, warnings: &mut Vec<String>) -> Self {
+    pub fn new(objects: &[Sourced<PriorityClass>], max_preemption_excess: u32, warnings: &mut Vec<Warning>) -> Self {
         let mut classes = BTreeMap::new();
         for (name, value) in [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)] {
             let class = Class { value, preemption_policy: None, toleration: None, opted_out: false };
@@ -46,7 +48,8 @@ impl Classes {
             let value = object.value.unwrap_or_default();
             let preemption_policy = object.preemption_policy.clone();
             let toleration = toleration_of(object).unwrap_or_else(|problem| {
-                warnings.push(format!("PriorityClass {name}: {problem}; its toleration is ignored"));
+                let text = format!("PriorityClass {name}: {problem}; its toleration is ignored");
+                warnings.push(Warning::about(key_of(sourced), text));
                 None
             });
             let opted_out = annotation(object, ALLOW_PREEMPTION) == Some("false");

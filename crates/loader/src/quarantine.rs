@@ -77,17 +77,19 @@ pub struct Quarantine {
     /// `None` if the objects of all policies are reported.
     policy: Option<Policy>,
     all: BTreeMap<(ObjectKey, String), Quarantined>,
+    /// The object that is being read: a panic is attributed to it.
+    pub reading: Option<ObjectKey>,
 }
 
 impl Quarantine {
     /// Objects of kinds that the policy does not read are not reported.
     pub fn new(policy: &Policy) -> Self {
-        Self { policy: Some(*policy), all: BTreeMap::new() }
+        Self { policy: Some(*policy), all: BTreeMap::new(), reading: None }
     }
 
     /// A quarantine for callers that use only the good parts.
     pub fn unreported() -> Self {
-        Self { policy: None, all: BTreeMap::new() }
+        Self { policy: None, all: BTreeMap::new(), reading: None }
     }
 
     /// Adds an object; of several problems with the same field the first stays.
@@ -111,9 +113,14 @@ impl Quarantine {
         }
     }
 
+    /// Notes that an object is being read.
+    pub fn reads<T: OfKind>(&mut self, object: &Sourced<T>) {
+        self.reading = Some(key_of(object));
+    }
+
     /// Returns all objects that are set aside, in the order of kinds, names and fields.
-    pub fn into_list(self) -> Vec<Quarantined> {
-        self.all.into_values().collect()
+    pub fn take_list(&mut self) -> Vec<Quarantined> {
+        std::mem::take(&mut self.all).into_values().collect()
     }
 }
 

@@ -9,7 +9,8 @@ use crate::names::QueueNames;
 use crate::quarantine::Problem;
 use crate::queue_settings::QueueScope;
 use crate::quota::{KueueTables, WorkloadReader};
-use crate::yunikorn::{YuniKornTree, queue_of};
+use crate::yunikorn::YuniKornTree;
+use crate::yunikorn_pods::queue_of;
 
 /// The objects from which the queues come. If the input has objects of several policies, YuniKorn's are used before Koordinator's, and
 /// those before Kueue's.
@@ -80,7 +81,7 @@ impl QueueSource {
         }
     }
 
-    /// Whether the tree must be built again when this pod is gone, because its queue keeps other pods from theirs.
+    /// Whether the tree must be built again when this pod comes or goes, because its queue and those of other pods exclude each other.
     pub fn depends_on(&self, pod: &Pod) -> bool {
         match self {
             Self::YuniKorn(tree) => queue_of(pod).is_some_and(|path| tree.depends_on_pods_of(&path)),

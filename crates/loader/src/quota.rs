@@ -28,7 +28,7 @@ use reprieve_api::kueue::{
     ResourceQuota,
 };
 use reprieve_api::{InputError, Kind, NamespacedName, ObjectKey, ObjectSet, ProblemCode, quantity};
-use workloads::{PlacedPods, unfinished};
+use workloads::{PlacedPods, held_by_unreadable, unfinished};
 pub use workloads::{WorkloadReader, workload_order_key};
 
 const NANO_PER_UNIT: i64 = 1_000_000_000;
@@ -75,14 +75,16 @@ pub fn kueue_tables(
     }
     let tree = QuotaTreeBuilder::new(objects, &broken.flavors, quarantine);
     let (queues, rules) = tree.tree();
-    let queue_names = tree.drafts.iter().map(|node| node.name.clone()).collect();
+    let queue_names = tree.drafts.iter().map(|draft| draft.name.clone()).collect();
     let mut warnings = Vec::new();
     let notes = &mut Notes { texts, warnings: &mut warnings };
     let places = PlacedPods { all: places_all, scheduler: scheduler.to_owned() };
     let mut reader = WorkloadReader::new(tree, &rules, objects, places, notes, quarantine);
+    let held = held_by_unreadable(objects);
     let mut named = unfinished(objects);
     named.retain(|name, _| !broken.workloads.contains(name));
-    let workloads = reader.all(&mut named, notes, quarantine);
+    named.extend(held.iter().map(|workload| (workload.name(), workload)));
+    let workloads = reader.all(&mut named, &held, notes, quarantine);
     Some(KueueTables {
         queues,
         rules,
@@ -108,10 +110,10 @@ pub fn pod_set_names(workload: &KueueWorkload) -> Vec<String> {
 pub fn queue_specs(objects: &ObjectSet, quarantine: &mut Quarantine) -> Vec<QueueSpec> {
     let tree = QuotaTreeBuilder::new(objects, &BTreeSet::new(), quarantine);
     let names: BTreeMap<QuotaResourceId, &String> = tree.resources.iter().map(|(name, id)| (*id, name)).collect();
-    let spec = |node: &QueueDraft| {
-        let mut spec = QueueSpec { name: node.name.clone(), parent: node.parent, ..QueueSpec::default() };
+    let spec = |draft: &QueueDraft| {
+        let mut spec = QueueSpec { name: draft.name.clone(), parent: draft.parent, ..QueueSpec::default() };
         let mut limited: BTreeMap<&String, Option<i64>> = BTreeMap::new();
-        for ((_, resource), quota) in &node.quota {
+        for ((_, resource), quota) in &draft.quota {
             let name = names[resource];
             let guarantee = spec.guarantee.entry(name.clone()).or_default();
             *guarantee = guarantee.saturating_add(quota.nominal);
@@ -183,7 +185,7 @@ impl QuotaTreeBuilder {
             }
             flavors.insert(name, (FlavorId::new(index), flavor.object.spec.clone()));
         }
-        for key in objects.unreadable.iter().map(|one| &one.object) {
+        for key in objects.unreadable.iter().map(|entry| &entry.object) {
             let list = match key.kind {
                 Kind::ResourceFlavor => &mut lost.flavors,
                 Kind::Cohort => &mut lost.cohorts,
@@ -233,6 +235,7 @@ impl QuotaTreeBuilder {
                 drafts.extend(self.draft(name, &ClusterQueueSpec::default()).ok().map(|draft| (name.clone(), draft)));
                 continue;
             };
+            quarantine.reads(cohort);
             let CohortSpec { resource_groups, fair_sharing, .. } = cohort.object.spec.clone();
             let spec = ClusterQueueSpec { resource_groups, fair_sharing, ..ClusterQueueSpec::default() };
             match self.draft(name, &spec) {
@@ -261,19 +264,20 @@ impl QuotaTreeBuilder {
             self.lost.cohorts.insert(name, key_of(cohort));
         }
         for name in order {
-            let Some(node) = drafts.remove(&name) else { continue };
+            let Some(draft) = drafts.remove(&name) else { continue };
             let parent = parent_of(&name).and_then(|parent| self.cohorts.get(&parent).copied());
             self.cohorts.insert(name, self.drafts.len());
-            self.drafts.push(QueueDraft { parent, rules: QueueRules { is_cohort: true, ..node.rules }, ..node });
+            self.drafts.push(QueueDraft { parent, rules: QueueRules { is_cohort: true, ..draft.rules }, ..draft });
         }
     }
 
     fn add_queues(&mut self, objects: &ObjectSet, quarantine: &mut Quarantine) {
         for (name, queue) in by_name::<String, _>(&objects.cluster_queues) {
+            quarantine.reads(queue);
             match self.queue_draft(&name, &queue.object.spec) {
-                Ok(node) => {
+                Ok(draft) => {
                     self.cluster_queues.insert(name, QueueId::new(self.drafts.len()));
-                    self.drafts.push(node);
+                    self.drafts.push(draft);
                 }
                 Err(problem) => {
                     quarantine.add(key_of(queue), Some(&queue.source), problem);
@@ -319,7 +323,7 @@ impl QuotaTreeBuilder {
                 flavors.push(*id);
                 for resource in &flavor.resources {
                     let covered = group.covered_resources.contains(&resource.name);
-                    let Some(&of) = self.resources.get(&resource.name).filter(|_| covered) else {
+                    let Some(&resource_id) = self.resources.get(&resource.name).filter(|_| covered) else {
                         let problem = format!("{:?} is not in coveredResources; add it there", resource.name);
                         return Err(InputError::new(problem).field(format!("{path}.resources")).into());
                     };
@@ -327,7 +331,7 @@ impl QuotaTreeBuilder {
                         let field = error.field.clone().unwrap_or_default();
                         error.field(format!("{path}.{}.{field}", resource.name))
                     })?;
-                    quota.insert((*id, of), limits);
+                    quota.insert((*id, resource_id), limits);
                 }
             }
             let resources =

@@ -13,8 +13,9 @@ use reprieve_engine::shape::{
 };
 use reprieve_engine::{KeyId, Labels, NamespaceId, Operator, Requirement, ResourceId, Selector, TopologyId, ValueId};
 
-use crate::{Amounts, Interner, requests};
-use reprieve_api::{Container, InputError, NamespacedName, Pod, PodSpec};
+use crate::{Amounts, Interner, by_name, requests};
+use reprieve_api::kueue::POD_SET;
+use reprieve_api::{Container, InputError, NamespacedName, ObjectSet, Pod, PodSpec};
 
 /// The ids of all names in a snapshot.
 #[derive(Default)]
@@ -381,6 +382,42 @@ fn effect(name: &str) -> Result<Effect, InputError> {
 
 fn unknown_operator(operator: &str, known: &str) -> InputError {
     InputError::new(format!("{operator:?} is not an operator; write one of {known}"))
+}
+
+/// Gives ids to names that every cluster has, in a fixed order, so that ids do not depend on the order of the objects.
+pub fn new_interners(objects: &ObjectSet) -> Interners {
+    let mut interners = Interners::default();
+    for resource in ["pods", "cpu", "memory", "ephemeral-storage"] {
+        interners.resources.id(resource);
+    }
+    let mut labels: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    for (name, namespace) in by_name::<String, _>(&objects.namespaces) {
+        labels.insert(name, namespace.object.metadata.labels.clone().unwrap_or_default());
+    }
+    for pod in &objects.pods {
+        let namespace = pod.name().namespace;
+        labels.entry(namespace).or_default();
+    }
+    // Pods of different pod sets have different shapes, because pod sets may get different flavors and so different nodes.
+    interners.selected_keys.insert(POD_SET.to_owned());
+    for budget in &objects.budgets {
+        let selector = budget.object.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+        interners.selected_keys.extend(selector.into_iter().flat_map(keys_of).cloned());
+    }
+    let pods = objects.pods.iter().filter_map(|pod| pod.object.spec.as_ref());
+    let pods = pods.map(|spec| (spec.affinity.as_ref(), spec.topology_spread_constraints.as_deref()));
+    let sets = objects.kueue_workloads.iter().flat_map(|workload| &workload.object.spec.pod_sets);
+    let sets = sets.filter_map(|set| set.template.spec.as_ref());
+    let sets = sets.map(|spec| (spec.affinity.as_ref(), spec.topology_spread_constraints.as_deref()));
+    for (affinity, spread) in pods.chain(sets) {
+        interners.selected_keys.extend(selected_keys(affinity, spread).into_iter().cloned());
+    }
+    for (name, mut labels) in labels {
+        labels.insert("kubernetes.io/metadata.name".to_owned(), name.clone());
+        let id = interners.namespaces.id(&name);
+        interners.namespace_labels.insert(id, labels);
+    }
+    interners
 }
 
 /// Whether two states of a pod surely have the same shape. False if that would need the conversion.

@@ -1,4 +1,4 @@
-//! Adds submitted objects to a cluster for `plan -f`, with the pods that their controllers would create, and finds the preemptor.
+//! Adds submitted objects to a cluster for `plan --submit`, with the pods that their controllers would create, and finds the preemptor.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use reprieve_engine::{FlavorResourceId, QuotaResourceId};
 /// The largest sum of the amounts of all objects.
 const MAX_SUM: i128 = 1 << 60;
 
-/// The sum of a million smaller amounts is in range.
+/// The sum is checked only if an object has a larger amount than this: the sum of 2^18 smaller amounts is in range.
 pub(crate) const LARGE_AMOUNT: i64 = 1 << 42;
 
 /// Returns the error of an object that is set aside.
@@ -42,22 +42,28 @@ pub(crate) fn pods_beyond_sum<'p>(
 /// Returns the workloads to set aside. An admitted workload counts with its usage, a pending one with its requests.
 pub(crate) fn workloads_beyond_sum(
     workloads: &[(NamespacedName, Workload)],
-    n_cells: usize,
+    n_flavor_resources: usize,
     n_resources: usize,
 ) -> BTreeSet<&NamespacedName> {
-    let used = |workload: &Workload, cell: FlavorResourceId| {
+    let used = |workload: &Workload, flavor_resource: FlavorResourceId| {
         let usage = workload.admission.iter().flat_map(|admission| &admission.usage);
-        usage.filter(|(own, _)| *own == cell).fold(0_i64, |sum, (_, amount)| sum.saturating_add(*amount))
+        usage.filter(|(used, _)| *used == flavor_resource).fold(0_i64, |sum, (_, amount)| sum.saturating_add(*amount))
     };
     let requested = |workload: &Workload, resource: QuotaResourceId| {
         let sets = workload.pod_sets.iter();
-        let of_set =
-            sets.flat_map(|set| set.requests.iter().map(|(own, amount)| (own, amount.saturating_mul(set.count))));
-        of_set.filter(|(own, _)| **own == resource).fold(0_i64, |sum, (_, amount)| sum.saturating_add(amount))
+        let of_set = sets.flat_map(|set| {
+            set.requests.iter().map(|(requested, amount)| (requested, amount.saturating_mul(set.count)))
+        });
+        of_set
+            .filter(|(requested, _)| **requested == resource)
+            .fold(0_i64, |sum, (_, amount)| sum.saturating_add(amount))
     };
     let mut beyond = BTreeSet::new();
-    for cell in (0..n_cells).map(FlavorResourceId::new) {
-        largest_beyond_sum(workloads.iter().map(|(name, workload)| (used(workload, cell), name)), &mut beyond);
+    for flavor_resource in (0..n_flavor_resources).map(FlavorResourceId::new) {
+        largest_beyond_sum(
+            workloads.iter().map(|(name, workload)| (used(workload, flavor_resource), name)),
+            &mut beyond,
+        );
     }
     for resource in (0..n_resources).map(QuotaResourceId::new) {
         largest_beyond_sum(workloads.iter().map(|(name, workload)| (requested(workload, resource), name)), &mut beyond);
@@ -83,4 +89,5 @@ fn largest_beyond_sum<'n>(
     }
 }
 
+// A decision adds the amounts of a few pods to a sum, and compares the total of two such sums. Neither overflows.
 const _: () = assert!(MAX_SUM + 8 * (MAX_AMOUNT as i128) < i64::MAX as i128 / 2);

@@ -9,12 +9,13 @@ use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use reprieve_engine::Policy;
 use serde_json::Value;
 
+use crate::Warning;
 use crate::requests::is_pod_level;
 use reprieve_api::koordinator::KoordinatorPodGroup;
 use reprieve_api::kueue::{
     ClusterQueueSpec, FlavorSpec, KueueWorkload, KueueWorkloadStatus, LocalQueueSpec, PodSetSpec,
 };
-use reprieve_api::{Container, ObjectSet, Pod, PodSpec};
+use reprieve_api::{Container, ObjectKey, ObjectSet, Pod, PodSpec};
 
 /// Requirements of pods that `plan --assume` can treat as met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,6 +93,20 @@ pub fn field_of_pod(pod: &Pod, policy: &Policy) -> Option<String> {
     let of_spec = Requirement::ALL.into_iter().find_map(|requirement| field_of_spec(spec, requirement));
     let of_spec = of_spec.or_else(|| non_pod_level_resource(spec));
     of_spec.map(|field| format!("spec.{field}")).or_else(|| annotation(pod.metadata.annotations.as_ref(), annotations))
+}
+
+/// Returns a warning for each toleration of a pending pod with operator `Gt` or `Lt`, which tolerates no taint, as in a cluster without
+/// that feature gate.
+pub(crate) fn ignored_tolerations(key: &ObjectKey, pod: &Pod) -> Vec<Warning> {
+    let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_ref());
+    let tolerations = tolerations.into_iter().flatten().enumerate();
+    let ignored = tolerations.filter_map(|(index, toleration)| {
+        let operator = toleration.operator.as_deref().filter(|operator| matches!(*operator, "Gt" | "Lt"))?;
+        let field = format!("spec.tolerations[{index}].operator");
+        let text = format!("Pod {}: {field}: {operator} is not supported; the toleration is ignored", key.name);
+        Some(Warning::about(key.clone(), text))
+    });
+    ignored.collect()
 }
 
 /// Returns the first field of a pod spec with such a requirement, as a path below `spec`.

@@ -1,8 +1,8 @@
 //! What a tenant writes and what would decide about other tenants' units, or raise the tenant's own priority or protection beyond what an
 //! administrator has given to it. `docs/security.md` lists these fields.
 
-/// A value of such a field. The snapshot has no such values, so no law can read one: only the result of a check against something that the
-/// tenant cannot write gets into the snapshot.
+/// A value of such a field, for example the preemption priority class that a PodGroup names. The snapshot has no such values, so no law can
+/// read one: only the result of a check against something that the tenant cannot write gets into the snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct Untrusted<T>(T);
 

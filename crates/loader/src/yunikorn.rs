@@ -1,12 +1,13 @@
-//! Reads YuniKorn's queues from their ConfigMap, and the queue and application that the labels of a pod name. Where
-//! YuniKorn replaces an invalid setting by a default without a message, this module does the same and adds a warning.
+//! Reads YuniKorn's queues from their ConfigMap; [`crate::yunikorn_pods`] reads its pods. Where YuniKorn replaces an invalid setting by
+//! a default without a message, this module does the same and adds a warning.
 //!
 //! [`crate::builder`] calls it for the snapshot, `translate` for the queues of another policy. The rules are in
 //! `docs/rules/yunikorn.md`.
 
 mod duration;
+mod dynamic;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use reprieve_engine::QueueId;
@@ -15,13 +16,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use self::duration::go_duration;
-use crate::owners::Owners;
+use self::dynamic::named_queues;
 use crate::quarantine::{Problem, Quarantine, key_of};
 use crate::queue_settings::QueueScope;
 use crate::requests::{amount, limit, text_of};
-use crate::{Amounts, QueueSpec};
+use crate::{Amounts, QueueSpec, Warning};
 use reprieve_api::decode::plain_problem;
-use reprieve_api::{InputError, NamespacedName, ObjectKey, ObjectSet, Pod, ProblemCode, Sourced, quantity};
+use reprieve_api::{InputError, ObjectKey, ObjectSet, Pod, ProblemCode, Sourced, quantity};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -119,16 +120,20 @@ enum PreemptionPolicy {
 }
 
 /// Reads the queue tree and adds the dynamic queues that pods name and may use; `reads_queue` says whether the queue of a pod is read.
+/// `follows_code` means that the root may have a preemption policy, as in the code of YuniKorn.
 /// `None` if the input has no ConfigMap with queues, or none that can be read. A queue that cannot be read is set aside with the queues below it.
 pub fn queue_tree(
     objects: &ObjectSet,
     scope: &QueueScope,
+    follows_code: bool,
     reads_queue: impl Fn(&Pod) -> bool,
-    warnings: &mut Vec<String>,
+    warnings: &mut Vec<Warning>,
     quarantine: &mut Quarantine,
 ) -> Option<YuniKornTree> {
     let map = config_map(objects, scope, warnings, quarantine)?;
-    let (mut tree, problems) = match read_config(&map.object, warnings) {
+    quarantine.reads(map);
+    let mut texts = Vec::new();
+    let (mut tree, problems) = match read_config(&map.object, follows_code, &mut texts) {
         Ok(read) => read,
         Err(error) => {
             quarantine.add(key_of(map), Some(&map.source), error);
@@ -140,23 +145,19 @@ pub fn queue_tree(
     }
     tree.lost = problems.into_iter().filter(|(path, _)| tree.find(path).is_none()).map(|(path, _)| path).collect();
     tree.config = Some(key_of(map));
-    let pods = objects.pods.iter().map(|pod| &*pod.object).filter(|pod| !pod.is_finished() && reads_queue(pod));
-    let may_use = |pod: &Pod, path: &str| {
-        let namespace = NamespacedName::from_meta(&pod.metadata).namespace;
-        tree.restricted(path).is_none() && scope.permits(&namespace, path)
-    };
-    let named = pods.filter_map(|pod| queue_of(pod).filter(|path| may_use(pod, path)));
-    let named: BTreeSet<String> = named.collect();
-    let mut builder = TreeBuilder { tree: &mut tree, warnings, problems: Vec::new() };
+    quarantine.reading = None;
+    let named = named_queues(objects, &tree, scope, reads_queue);
+    let mut builder = TreeBuilder { tree: &mut tree, follows_code, warnings: &mut texts, problems: Vec::new() };
     for path in named {
         builder.add_dynamic(&path);
     }
+    warnings.extend(texts.into_iter().map(|text| Warning::about(key_of(map), text)));
     Some(tree)
 }
 
 /// Checks a ConfigMap with queues as a whole.
 pub fn check_queues(map: &ConfigMap) -> Result<(), InputError> {
-    let (_, problems) = read_config(map, &mut Vec::new())?;
+    let (_, problems) = read_config(map, false, &mut Vec::new())?;
     problems.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
 }
 
@@ -164,14 +165,14 @@ pub fn check_queues(map: &ConfigMap) -> Result<(), InputError> {
 fn config_map<'o>(
     objects: &'o ObjectSet,
     scope: &QueueScope,
-    warnings: &mut Vec<String>,
+    warnings: &mut Vec<Warning>,
     quarantine: &mut Quarantine,
 ) -> Option<&'o Sourced<ConfigMap>> {
     if let Some(named) = scope.config_map() {
         let map = objects.config_maps.iter().find(|map| map.name() == *named);
         if map.is_none() {
             let problem = "which the argument queues names, is not in the input: there are no queues";
-            warnings.push(format!("ConfigMap {named}, {problem}"));
+            warnings.push(format!("ConfigMap {named}, {problem}").into());
         }
         return map;
     }
@@ -193,6 +194,7 @@ fn config_map<'o>(
 #[allow(clippy::type_complexity, reason = "the two results of one reading")]
 fn read_config(
     map: &ConfigMap,
+    follows_code: bool,
     warnings: &mut Vec<String>,
 ) -> Result<(YuniKornTree, Vec<(String, InputError)>), InputError> {
     let text = map.data.as_ref().and_then(|data| data.get("queues.yaml")).map(String::as_str);
@@ -207,7 +209,7 @@ fn read_config(
         return Err(InputError::new(problem).field("data[queues.yaml].partitions"));
     };
     let mut tree = YuniKornTree { enabled: partition.preemption.enabled.unwrap_or(true), ..YuniKornTree::default() };
-    let mut builder = TreeBuilder { tree: &mut tree, warnings, problems: Vec::new() };
+    let mut builder = TreeBuilder { tree: &mut tree, follows_code, warnings, problems: Vec::new() };
     builder.add(&root_of(partition), None);
     let problems = builder.problems;
     if tree.queues.is_empty() {
@@ -227,6 +229,7 @@ fn root_of(partition: &Partition) -> QueueFields {
 
 struct TreeBuilder<'a> {
     tree: &'a mut YuniKornTree,
+    follows_code: bool,
     warnings: &'a mut Vec<String>,
     /// The path and the error of each queue that is not in the tree.
     problems: Vec<(String, InputError)>,
@@ -356,58 +359,6 @@ impl TreeBuilder<'_> {
         Ok(())
     }
 
-    /// Adds the queues of a path that the configuration does not have, from the template of the nearest queue that it has. A path that
-    /// cannot be added is refused.
-    fn add_dynamic(&mut self, path: &str) {
-        if let Err(problem) = self.try_add_dynamic(path) {
-            self.tree.refused.insert(path.to_owned(), problem);
-        }
-    }
-
-    fn try_add_dynamic(&mut self, path: &str) -> Result<(), Problem> {
-        let field = "metadata.labels.queue";
-        let is_lost = |lost: &&String| path == **lost || path.starts_with(&format!("{lost}."));
-        if let (Some(_), Some(config)) = (self.tree.lost.iter().find(is_lost), &self.tree.config) {
-            return Err(Problem::refers_to(config.clone(), field));
-        }
-        if let Some(index) = self.tree.find(path) {
-            let may_be_leaf = self.tree.queues[index].dynamic && !self.tree.has_children(index);
-            self.tree.queues[index].leaf |= may_be_leaf;
-            let problem = format!("queue {path:?} has child queues; name one of them, because pods run in leaf queues");
-            let error = InputError::new(problem).field(field);
-            return if self.tree.queues[index].leaf { Ok(()) } else { Err(error.into()) };
-        }
-        let parts: Vec<&str> = path.split('.').collect();
-        let known = (1..parts.len()).rev().find_map(|n| Some((n, self.tree.find(&parts[..n].join("."))?)));
-        let usable = known.filter(|(_, index)| !self.tree.queues[*index].leaf && self.tree.queues[*index].dynamic);
-        let Some((n, mut parent)) = usable else {
-            let problem = format!("queue {path:?} is not in the ConfigMap with the queues; add it, or name another");
-            return Err(InputError::new(problem).field(field).code(ProblemCode::MissingReference).into());
-        };
-        for depth in n..parts.len() {
-            let leaf = depth + 1 == parts.len();
-            let template = self.tree.queues[parent].template.clone();
-            let own = template.clone().filter(|_| leaf).unwrap_or_default();
-            let path = parts[..=depth].join(".");
-            let inherited = Some(self.tree.queues[parent].settings.policy);
-            let settings = self.settings(&path, &own.properties, inherited);
-            let guarantee = positive(amounts(&own.resources.guaranteed, &path, amount)?);
-            let limit = positive(amounts(&own.resources.max, &path, limit)?);
-            let spec = QueueSpec { name: path, parent: Some(parent), guarantee, limit };
-            parent = self.tree.queues.len();
-            self.tree.queues.push(QueueConfig {
-                spec,
-                leaf,
-                configured: false,
-                dynamic: true,
-                template,
-                settings,
-                is_restricted: None,
-            });
-        }
-        Ok(())
-    }
-
     fn settings(
         &mut self,
         path: &str,
@@ -436,6 +387,7 @@ impl TreeBuilder<'_> {
         };
         let is_policy = |text: &str| matches!(text, "" | "default" | "fence" | "disabled");
         let policy = match setting("preemption.policy", "default", &is_policy).as_str() {
+            _ if inherited.is_none() && !self.follows_code => PreemptionPolicy::Default, // the root
             "fence" => PreemptionPolicy::Fence,
             "disabled" => PreemptionPolicy::Disabled,
             _ if inherited == Some(PreemptionPolicy::Disabled) && !properties.contains_key("preemption.policy") => {
@@ -483,9 +435,13 @@ impl YuniKornTree {
         Some(Ok(QueueId::new(index)))
     }
 
-    /// Whether the tree would differ without the pods that name this queue.
+    /// Whether the tree may differ with other pods that name this queue: it competes with another one for pods or children.
     pub fn depends_on_pods_of(&self, path: &str) -> bool {
-        self.refused.keys().any(|refused| refused.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
+        let is_below = |path: &str, above: &str| path.strip_prefix(above).is_some_and(|rest| rest.starts_with('.'));
+        let conflicts = self.refused.iter().filter(|(_, problem)| problem.error.code == ProblemCode::Conflict);
+        conflicts
+            .map(|(refused, _)| refused.as_str())
+            .any(|refused| refused == path || is_below(refused, path) || is_below(path, refused))
     }
 
     /// The queue whose `submitacl` applies to this path, if only some users may submit to it. The lowest queue that has one decides.
@@ -556,36 +512,4 @@ fn positive(amounts: Amounts) -> Amounts {
 /// Whether YuniKorn allows the name for a queue.
 fn is_queue_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-:#/@".contains(&byte))
-}
-
-/// The full path of the queue that a pod names.
-pub fn queue_of(pod: &Pod) -> Option<String> {
-    let labels = pod.metadata.labels.as_ref()?;
-    let name = labels.get("queue").or_else(|| labels.get("yunikorn.apache.org/queue"))?.to_ascii_lowercase();
-    Some(if name == "root" || name.starts_with("root.") { name } else { format!("root.{name}") })
-}
-
-/// The application of a pod: its namespace and the name in its label. Pods of one namespace without the label are one application. The
-/// label says nothing about pods of other namespaces: docs/security.md.
-pub fn application_of(pod: &Pod) -> NamespacedName {
-    let labels = pod.metadata.labels.as_ref();
-    let named =
-        labels.and_then(|labels| labels.get("applicationId").or_else(|| labels.get("yunikorn.apache.org/app-id")));
-    let namespace = NamespacedName::from_meta(&pod.metadata).namespace;
-    let name = named.cloned().unwrap_or_else(|| format!("yunikorn-{namespace}-autogen"));
-    NamespacedName { namespace, name }
-}
-
-/// Whether a DaemonSet created the pod for one node.
-pub fn is_daemon(pod: &Pod, owners: &Owners) -> bool {
-    owners.is_of_daemon_set(pod)
-        && (pod.node_name.as_deref().is_some_and(|node| !node.is_empty()) || node_by_affinity(pod).is_some())
-}
-
-fn node_by_affinity(pod: &Pod) -> Option<&String> {
-    let affinity = pod.spec.as_ref()?.affinity.as_ref()?.node_affinity.as_ref()?;
-    let terms = &affinity.required_during_scheduling_ignored_during_execution.as_ref()?.node_selector_terms;
-    let fields = terms.iter().flat_map(|term| term.match_fields.iter().flatten());
-    let names = fields.filter(|field| field.key == "metadata.name" && field.operator == "In");
-    names.flat_map(|field| field.values.iter().flatten()).next()
 }

@@ -3,7 +3,7 @@
 use reprieve_api::{InputError, Profile};
 use reprieve_engine::policy::yunikorn::YuniKorn;
 
-use crate::arguments::{boolean, one_of};
+use crate::arguments::{boolean, one_of, owner_kinds};
 use crate::queue_settings::{ARGUMENTS, QueueSettings};
 
 /// Reads the settings of policy YuniKorn. Each argument has priority over `compatibility`.
@@ -17,9 +17,11 @@ pub(crate) fn read(profile: &Profile) -> Result<YuniKorn, InputError> {
         let field = format!("args.{argument}");
         match argument.as_str() {
             "compatibility" => {}
+            "gangsFromOwners" => policy.gangs_from_owners = owner_kinds(value, &field)?,
             "podOptOut" => policy.pod_opt_out = boolean(value, field)?,
+            "wholeGangs" => policy.whole_gangs = boolean(value, field)?,
             _ => {
-                let problem = "policy YuniKorn has only the arguments compatibility, podOptOut, queues and queueAccess; set other \
+                let problem = "policy YuniKorn has only the arguments compatibility, gangsFromOwners, podOptOut, wholeGangs, queues and queueAccess; set other \
                                options in the ConfigMap with the queues";
                 return Err(InputError::new(problem).field(field));
             }
@@ -47,6 +49,9 @@ mod tests {
         }
         let mixed = settings(json!({"compatibility": "1.8", "podOptOut": false})).expect("valid");
         assert_eq!(mixed, YuniKorn { pod_opt_out: false, ..YuniKorn::compatible() });
+        let mixed = settings(json!({"compatibility": "1.8", "wholeGangs": true})).expect("valid");
+        assert_eq!(mixed, YuniKorn { whole_gangs: true, ..YuniKorn::compatible() });
+        assert!(!settings(json!({"wholeGangs": false})).expect("valid").whole_gangs);
     }
 
     #[test]
@@ -54,6 +59,7 @@ mod tests {
         for (args, field, problem) in [
             (json!({"compatibility": "1.37"}), "args.compatibility", "write \"1.8\""),
             (json!({"podOptOut": "yes"}), "args.podOptOut", "write true or false"),
+            (json!({"wholeGangs": 1}), "args.wholeGangs", "write true or false"),
             (json!({"fence": true}), "args.fence", "policy YuniKorn has only the arguments"),
         ] {
             let error = settings(args).expect_err("the argument is wrong");

@@ -464,3 +464,52 @@ fn sums_over_many_large_amounts_do_not_overflow() {
     assert_eq!(loaded.quarantined.len(), 2_000 - 128, "2^60 is 128 times 2^53");
     assert_eq!(honest(&loaded), honest(&load("Kubernetes", &objects(&base("Kubernetes")))));
 }
+
+#[test]
+fn a_dynamic_queue_belongs_to_the_oldest_pod_whatever_the_order_of_events() {
+    let config = YUNIKORN.replace("{name: a}", "{name: a}, {name: users, parent: true}");
+    let pod = |namespace: &str, minute: u8, queue: &str| {
+        let text = format!(
+            "{{apiVersion: v1, kind: Pod, metadata: {{name: p, namespace: {namespace}, creationTimestamp: '2026-01-01T00:{minute:02}:00Z', \
+             labels: {{queue: {queue}}}}}, spec: {{schedulerName: reprieve, containers: [{{name: c}}]}}}}"
+        );
+        objects(&text).iter().next().expect("a pod")
+    };
+    let (older, younger) = (pod("old", 1, "root.users.team.x"), pod("young", 2, "root.users.team"));
+    let with_config: Vec<Object> = objects(&format!("{HONEST}\n---\n{config}")).iter().collect();
+    for order in [[&older, &younger], [&younger, &older]] {
+        let mut cache = cache_of("YuniKorn", with_config.iter());
+        for pod in order {
+            cache.upsert(pod.clone());
+            cache.refresh();
+        }
+        assert_eq!(listed(cache.quarantined()), ["Pod young/p Conflict"]);
+        cache.remove(&older.key());
+        cache.refresh();
+        assert_eq!(listed(cache.quarantined()), Vec::<String>::new(), "its queue is free now");
+    }
+}
+
+#[test]
+fn synthetic_pods_of_one_namespace_do_not_displace_those_of_another() {
+    let workload = |namespace: &str, name: &str, count: u32, cpu: &str| {
+        format!(
+            "{{apiVersion: kueue.x-k8s.io/v1beta2, kind: Workload, metadata: {{name: {name}, namespace: {namespace}}}, spec: {{queueName: lq, \
+             podSets: [{{name: main, count: {count}, template: {{spec: {{containers: [{{name: c, resources: {{requests: {{cpu: {cpu}}}}}}}]}}}}}}]}}}}"
+        )
+    };
+    let node = "{apiVersion: v1, kind: Node, metadata: {name: m}, status: {allocatable: {cpu: 9000, pods: 2000}}}";
+    let local = "{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: lq, namespace: c}, spec: {clusterQueue: cq}}";
+    // More pods than are allowed, each workload with fewer than the honest one. No pod is created for them, because they cannot be read.
+    let hostile = (0..1_001).map(|index| workload("a", &format!("w{index}"), 999, "x"));
+    let all: Vec<String> =
+        hostile.chain([workload("c", "large", 1_000, "1"), node.to_owned(), local.to_owned()]).collect();
+    let all = objects(&format!("{}\n---\n{}", base("Kueue"), all.join("\n---\n")));
+    let joint = [("placement".to_owned(), "Joint".into())].into_iter().collect();
+    let policy = policy_of_profile(&Profile { args: joint, ..Profile::of_policy("Kueue") }).expect("a policy");
+    let scope = LoadScope { scheduler_name: Some(SCHEDULER.to_owned()), ..LoadScope::default() };
+    let loaded = load_as(&all, OnInvalid::Quarantine, &policy, &scope).expect("loading never fails");
+    let aside = listed(&loaded.quarantined);
+    assert_eq!(aside.iter().filter(|entry| !entry.starts_with("KueueWorkload a/w")).collect::<Vec<_>>(), [""; 0]);
+    assert!(aside.contains(&"KueueWorkload a/w0 InvalidValue".to_owned()));
+}

@@ -11,7 +11,7 @@ use crate::decision::ActionReport;
 use crate::loaded_states::LoadedStates;
 use crate::planned_actions::{
     ADMITTED, PREEMPTED, PREEMPTING, PlannedAction, SCHEDULED, STARTED, STOPPED, admitted, bound, job_of,
-    planned_actions, preempted, preempting, preempting_workload, preemptor, workload_evictions, workload_preempted,
+    planned_actions, preempted, preempting, preempting_workload, preemptor_ref, workload_evictions, workload_preempted,
 };
 use crate::remaining_actions::Remaining;
 use crate::unit_ref::UnitRef;
@@ -24,18 +24,18 @@ const NO_NODE: &str = "no node";
 pub(crate) fn report_actions(
     loaded: &mut Loaded,
     policy: &Policy,
-    ask: &Preemptor,
+    preemptor: &Preemptor,
     outcome: &Outcome,
 ) -> Vec<ActionReport> {
-    let unit = preemptor(loaded, policy, ask);
-    match (outcome, ask.id) {
+    let unit = preemptor_ref(loaded, policy, preemptor);
+    match (outcome, preemptor.id) {
         (Outcome::Wait(_) | Outcome::Unschedulable(_), PreemptorId::Workload(_)) => return Vec::new(),
         (Outcome::Schedule(_), PreemptorId::Workload(id)) => return admission(loaded, id),
         (Outcome::Preempt(plan), PreemptorId::Workload(_)) => return rows(&unit, &workload_evictions(loaded, plan)),
         _ => {}
     }
-    let is_in_progress = matches!(outcome, Outcome::Preempt(_)) && is_in_progress(loaded, policy, &unit, ask);
-    let states = LoadedStates { loaded, policy, preemptor: ask };
+    let is_in_progress = matches!(outcome, Outcome::Preempt(_)) && is_in_progress(loaded, policy, &unit, preemptor);
+    let states = LoadedStates { loaded, policy, preemptor };
     let remaining = Remaining { loaded, policy, unit: &unit, states: &states };
     match outcome {
         Outcome::Schedule(placement) => {
@@ -55,17 +55,17 @@ pub(crate) fn report_actions(
         Outcome::Wait(_) => rows(&unit, &remaining.of_broken_groups()),
         Outcome::Preempt(_) if is_in_progress => rows(&unit, &remaining.of_broken_groups()),
         Outcome::Preempt(plan) => {
-            let remaining = remaining.of_plan(&planned_actions(loaded, policy, ask, plan));
+            let remaining = remaining.of_plan(&planned_actions(loaded, policy, preemptor, plan));
             [rows(&unit, &remaining.preparations), rows(&unit, &remaining.evictions)].concat()
         }
     }
 }
 
 /// Whether the preemptor waits for earlier victims instead of taking those of a new plan.
-fn is_in_progress(loaded: &mut Loaded, policy: &Policy, unit: &UnitRef, ask: &Preemptor) -> bool {
-    let states = LoadedStates { loaded, policy, preemptor: ask };
-    let leaving = Remaining { loaded, policy, unit, states: &states }.leaving_victims(ask);
-    leaving.is_some_and(|leaving| leaving.leave_room(&mut loaded.snapshot, ask))
+fn is_in_progress(loaded: &mut Loaded, policy: &Policy, unit: &UnitRef, preemptor: &Preemptor) -> bool {
+    let states = LoadedStates { loaded, policy, preemptor };
+    let earlier = Remaining { loaded, policy, unit, states: &states }.terminating_victims(preemptor);
+    earlier.is_some_and(|victims| victims.make_room_for(preemptor, &mut loaded.snapshot))
 }
 
 /// Admits a workload and resumes its Job.
@@ -100,14 +100,14 @@ fn rows(unit: &UnitRef, actions: &[PlannedAction]) -> Vec<ActionReport> {
                 rows.push(on_pod("Event", pod, format!("{PREEMPTED}: {}", preempted(unit, why))));
                 victims.push((ObjectKey::new(Kind::Pod, pod.clone()), why.clone()));
             }
-            PlannedAction::EvictWorkload { workload, ground, then, job } => {
+            PlannedAction::EvictWorkload { workload, reason, then, job } => {
                 let action = match then {
                     OnPreemption::Requeue => "Requeue",
                     OnPreemption::Terminate => "Terminate",
                 };
                 let preemptor = unit.key().name;
-                rows.push(on_workload(action, workload, workload_preempted(&preemptor, *ground)));
-                let event = preempted(unit, &format!("{ground:?}"));
+                rows.push(on_workload(action, workload, workload_preempted(&preemptor, *reason)));
+                let event = preempted(unit, &format!("{reason:?}"));
                 rows.push(on_workload("Event", workload, format!("{PREEMPTED}: {event}")));
                 let event = preempting_workload(workload);
                 rows.push(on_workload("Event", &preemptor, format!("{PREEMPTING}: {event}")));

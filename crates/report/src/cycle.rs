@@ -91,7 +91,7 @@ pub fn cycle_report(loaded: &Loaded, policy: &Kueue, now: Timestamp) -> CycleRep
     let budgets = violations.reports();
     let violated = budgets.iter().map(|budget| budget.sentence("the cycle"));
     CycleReport {
-        warnings: loaded.warnings.iter().cloned().chain(violated).collect(),
+        warnings: loaded.warnings.iter().map(ToString::to_string).chain(violated).collect(),
         budgets,
         api_version: "reprieve.dev/v1alpha1",
         kind: "Cycle",
@@ -131,7 +131,7 @@ pub fn admission(loaded: &Loaded, workload: WorkloadId, assignment: &Assignment)
 
 fn head(loaded: &Loaded, entry: &CycleEntry, violations: &Violations<'_>) -> HeadReport {
     let workload = loaded.snapshot.workload(entry.workload);
-    let (reason, mut text) = reason(loaded, entry);
+    let (reason, mut text) = reason(loaded, entry, |_| true);
     let mut violated: Vec<String> = victims(entry).iter().flat_map(|&victim| violations.by(victim)).collect();
     violated.sort_unstable();
     violated.dedup();
@@ -166,7 +166,11 @@ fn head(loaded: &Loaded, entry: &CycleEntry, violations: &Violations<'_>) -> Hea
 }
 
 /// The reason of a head's result: the name of the law or of the reason to skip it, if there is one, and a sentence.
-pub fn reason(loaded: &Loaded, entry: &CycleEntry) -> (Option<&'static str>, String) {
+pub fn reason(
+    loaded: &Loaded,
+    entry: &CycleEntry,
+    may_name: impl Fn(WorkloadId) -> bool,
+) -> (Option<&'static str>, String) {
     let borrows = entry.assignment.as_ref().is_some_and(|assignment| assignment.borrowing > 0);
     let text = match &entry.result {
         CycleResult::Decided(Outcome::Schedule(_)) if borrows => "fits now, with borrowed quota",
@@ -178,15 +182,18 @@ pub fn reason(loaded: &Loaded, entry: &CycleEntry) -> (Option<&'static str>, Str
             return (Some(name), text);
         }
         CycleResult::Skipped(skip) => {
-            let ReasonText { name, text, .. } = skipped(loaded, *skip);
+            let ReasonText { name, text, .. } = skipped(loaded, *skip, may_name);
             return (Some(name), text);
         }
     };
     (None, text.to_owned())
 }
 
-fn skipped(loaded: &Loaded, skip: SkipReason) -> ReasonText {
-    let name = |workload: WorkloadId| loaded.names.workload(workload).to_string();
+fn skipped(loaded: &Loaded, skip: SkipReason, may_name: impl Fn(WorkloadId) -> bool) -> ReasonText {
+    let name = |workload: WorkloadId| match may_name(workload) {
+        true => loaded.names.workload(workload).to_string(),
+        false => "a workload of another namespace".to_owned(),
+    };
     match skip {
         SkipReason::BorrowingBlocked { by } => reason_text(
             "BorrowingBlocked",

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_with::skip_serializing_none;
 
 use crate::budget_report::BudgetReport;
+use crate::gpu_hours::LostWork;
 use crate::queue_report::QueueReport;
 use crate::quota_report::CohortReport;
 
@@ -79,6 +80,8 @@ pub struct ExplanationReport {
     /// Whether a cheaper plan was not judged, because enough plans were judged with the evictions that returning victims cause.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub judging_ended: bool,
+    /// The work that the victims lose, if they have GPUs. `reprieve plan` fills it in.
+    pub lost_work: Option<LostWork>,
     /// The disruption budgets that the plan violates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<BudgetReport>,
@@ -118,7 +121,7 @@ pub struct ActionReport {
     /// The workload.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub workload: String,
-    /// The PodGroup, the Koordinator gang or the Job.
+    /// The PodGroup, the Koordinator job or the `batch/v1` Job.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
     /// The node, the ClusterQueue, the message of a condition, the label and its value, or the reason and the message of an event.
@@ -210,6 +213,9 @@ pub struct UnitReport {
     pub workload: Option<String>,
     /// The group, if it is only evicted as a whole.
     pub group: Option<String>,
+    /// The owner of the pods, if it and no PodGroup forms the group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
     /// The queue whose quota the unit uses.
     pub queue: Option<String>,
     /// The priority of the unit as a candidate.
@@ -272,7 +278,7 @@ pub struct SparedReport {
     /// The unit.
     #[serde(flatten)]
     pub unit: UnitReport,
-    /// The law, or `Reprieved`.
+    /// The code of the law, or `Reprieved`, `NotEnough` or `NotReached`.
     pub law: &'static str,
     /// Whether evicting the unit instead of a victim would cost the same.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

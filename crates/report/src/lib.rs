@@ -11,6 +11,7 @@ pub mod answer;
 pub mod budget_report;
 pub mod cycle;
 pub mod decision;
+pub mod gpu_hours;
 mod loaded_states;
 mod placement_report;
 pub mod planned_actions;

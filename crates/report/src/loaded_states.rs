@@ -1,4 +1,4 @@
-//! The state of the pods as the input of `plan` shows it.
+//! The state of the pods as the input of `plan` shows it; the scheduler has its own in `Preemption`.
 
 use std::cmp::Reverse;
 
@@ -66,6 +66,7 @@ impl PodStates for LoadedStates<'_> {
         self.pod(pod).is_none_or(|pod| pod.terminating.is_some() || pod.soft_evicted)
     }
 
+    // `plan` asks only about the unit of its preemptor.
     fn nominations(&self, _unit: &UnitRef) -> Vec<(NamespacedName, Option<String>)> {
         let Loaded { snapshot, names, .. } = self.loaded;
         let pending = self.preemptor.members.iter().filter(|&&id| snapshot.pod(id).node.is_none());

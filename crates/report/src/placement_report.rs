@@ -132,6 +132,9 @@ impl Places<'_> {
         let (TooFew { placed, unplaced, failures }, even_so) = match refusal {
             DomainRefusal::NoCandidate(too_few) => (too_few, ", and no pod there may be evicted"),
             DomainRefusal::TooFewPlaced(too_few) => (too_few, " even without all candidates"),
+            DomainRefusal::SearchLimit(too_few) => {
+                (too_few, " without all candidates in the first try, and the search for others reached its step limit")
+            }
         };
         let node = |NodeFilterFailure { node, failure, shortages }: &NodeFilterFailure| {
             let reason = self.builder.unknown_room(*node, failure);

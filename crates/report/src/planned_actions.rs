@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use reprieve_api::{NamespacedName, ObjectKey};
+use reprieve_api::NamespacedName;
 use reprieve_engine::choose::Plan;
 use reprieve_engine::fit::{Preemptor, PreemptorId};
 use reprieve_engine::policy::kueue::PreemptionReason;
@@ -68,7 +68,7 @@ pub enum PlannedAction {
         /// The workload.
         workload: NamespacedName,
         /// The reason, for the condition and the event.
-        ground: PreemptionReason,
+        reason: PreemptionReason,
         /// Whether the workload is requeued or terminated.
         then: OnPreemption,
         /// The Job of the workload, to be suspended.
@@ -77,11 +77,11 @@ pub enum PlannedAction {
 }
 
 /// The actions that carry out a plan.
-pub fn planned_actions(loaded: &Loaded, policy: &Policy, ask: &Preemptor, plan: &Plan) -> Vec<PlannedAction> {
+pub fn planned_actions(loaded: &Loaded, policy: &Policy, preemptor: &Preemptor, plan: &Plan) -> Vec<PlannedAction> {
     if let Policy::Kueue(_) = policy {
         return workload_evictions(loaded, plan);
     }
-    let unit = preemptor(loaded, policy, ask);
+    let unit = preemptor_ref(loaded, policy, preemptor);
     // A running pod that waits for a resize is not nominated.
     let pending = plan.placement.iter().filter(|(pod, _)| loaded.snapshot.bound_node(*pod).is_none());
     let nominations = pending.map(|&(pod, node)| PlannedAction::Nominate {
@@ -93,7 +93,7 @@ pub fn planned_actions(loaded: &Loaded, policy: &Policy, ask: &Preemptor, plan: 
         .iter()
         .zip(&plan.reasons)
         .flat_map(|(&victim, reason)| {
-            let why = why(loaded, ask, victim, *reason);
+            let why = why(loaded, preemptor, victim, *reason);
             loaded.snapshot.unit(victim).pods.iter().map(move |&pod| (loaded.names.pod(pod).clone(), why.clone()))
         })
         .collect();
@@ -134,21 +134,21 @@ pub fn evict(preemptor: &UnitRef, policy: &Policy, pod: NamespacedName, why: Str
 /// The actions of a plan of policy Kueue: one for each victim that is not evicted already.
 pub fn workload_evictions(loaded: &Loaded, plan: &Plan) -> Vec<PlannedAction> {
     let victims = plan.victims.iter().zip(&plan.reasons).filter_map(|(&unit, reason)| {
-        let EvictionReason::Quota(ground) = *reason else { return None };
+        let EvictionReason::Quota(reason) = *reason else { return None };
         let id = loaded.snapshot.unit(unit).workload?;
         let workload = loaded.snapshot.workload(id);
         let is_evicted = workload.admission.as_ref().is_none_or(|admission| admission.evicted);
         let (name, then) = (loaded.names.workload(id).clone(), workload.on_preemption);
         let job = job_of(loaded, id);
-        (!is_evicted).then_some(PlannedAction::EvictWorkload { workload: name, ground, then, job })
+        (!is_evicted).then_some(PlannedAction::EvictWorkload { workload: name, reason, then, job })
     });
     victims.collect()
 }
 
 /// The reference to the preemptor that its victims carry.
-pub fn preemptor(loaded: &Loaded, policy: &Policy, ask: &Preemptor) -> UnitRef {
+pub fn preemptor_ref(loaded: &Loaded, policy: &Policy, preemptor: &Preemptor) -> UnitRef {
     let names = &loaded.names;
-    match (policy, ask.id) {
+    match (policy, preemptor.id) {
         (_, PreemptorId::Group(group)) => UnitRef::Group(names.group(group).clone()),
         (_, PreemptorId::Workload(workload)) => UnitRef::Workload(names.workload(workload).clone()),
         (Policy::Koordinator(_), PreemptorId::Pod(pod)) if let Some(job) = loaded.snapshot.pod(pod).job => {
@@ -159,11 +159,11 @@ pub fn preemptor(loaded: &Loaded, policy: &Policy, ask: &Preemptor) -> UnitRef {
 }
 
 /// Why a unit is a victim of a plan.
-fn why(loaded: &Loaded, ask: &Preemptor, victim: UnitId, reason: EvictionReason) -> String {
+fn why(loaded: &Loaded, preemptor: &Preemptor, victim: UnitId, reason: EvictionReason) -> String {
     let queue = |queue| loaded.names.queue(queue);
     match reason {
         EvictionReason::LowerPriority => {
-            format!("priority {} is below {}", loaded.snapshot.unit(victim).priority.0, ask.priority.0)
+            format!("priority {} is below {}", loaded.snapshot.unit(victim).priority.0, preemptor.priority.0)
         }
         EvictionReason::NoGuarantee { queue: of } => format!("queue {} has no guarantee", queue(of)),
         EvictionReason::OverGuarantee { queue: of } => format!("queue {} uses more than its guarantee", queue(of)),
@@ -193,12 +193,12 @@ pub fn preempted(preemptor: &dyn fmt::Display, why: &str) -> String {
 }
 
 /// Condition message on a workload that is a victim.
-pub fn workload_preempted(preemptor: &dyn fmt::Display, ground: PreemptionReason) -> String {
-    format!("preempted for workload {preemptor}: {ground:?}")
+pub fn workload_preempted(preemptor: &dyn fmt::Display, reason: PreemptionReason) -> String {
+    format!("preempted for workload {preemptor}: {reason:?}")
 }
 
 /// Event message on a preemptor: the first victims, each with the reason.
-pub fn preempting(victims: &[(ObjectKey, String)]) -> String {
+pub fn preempting(victims: &[(impl fmt::Display, String)]) -> String {
     let named = victims.iter().take(MAX_NAMED).map(|(victim, why)| format!("evicting {victim}: {why}"));
     let others = victims.len().saturating_sub(MAX_NAMED);
     let rest = (others > 0).then(|| format!("and {others} more"));
@@ -206,7 +206,7 @@ pub fn preempting(victims: &[(ObjectKey, String)]) -> String {
 }
 
 /// Event message on a workload for which another one is evicted.
-pub fn preempting_workload(victim: &NamespacedName) -> String {
+pub fn preempting_workload(victim: &dyn fmt::Display) -> String {
     format!("evicting Workload {victim}")
 }
 
@@ -226,7 +226,7 @@ pub fn soft_eviction_note(name: &str, preemptor: &dyn fmt::Display) -> String {
 
 #[cfg(test)]
 mod tests {
-    use reprieve_api::Kind;
+    use reprieve_api::{Kind, ObjectKey};
 
     use super::*;
 

@@ -64,8 +64,8 @@ pub fn quotas(
 ) -> Vec<CohortReport> {
     let snapshot = &loaded.snapshot;
     let Some(queue) = snapshot.workload(preemptor).queue else { return Vec::new() };
-    let cells = cells(loaded, preemptor, queue, assignment);
-    let ids: Vec<FlavorResourceId> = cells.iter().map(|(cell, _, _)| *cell).collect();
+    let flavor_resources = flavor_resources(loaded, preemptor, queue, assignment);
+    let ids: Vec<FlavorResourceId> = flavor_resources.iter().map(|(id, _, _)| *id).collect();
     let evicted: Vec<WorkloadId> = match outcome {
         Outcome::Preempt(plan) => plan.victims.iter().filter_map(|&unit| snapshot.unit(unit).workload).collect(),
         Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_) => Vec::new(),
@@ -74,13 +74,13 @@ pub fn quotas(
     let after = queue_usage(snapshot, policy, queue, &ids, &evicted, assignment);
     let report = |(before, after): (&QueueUsage, &QueueUsage)| {
         let cohort = snapshot.queues().get(before.queue).parent;
-        let quota = cells.iter().zip(before.flavor_resources.iter().zip(&after.flavor_resources));
+        let quota = flavor_resources.iter().zip(before.flavor_resources.iter().zip(&after.flavor_resources));
         CohortReport {
             name: loaded.names.queue(before.queue).to_owned(),
             depth: before.depth,
             cohort: cohort.map(|cohort| loaded.names.queue(cohort).to_owned()),
             quota: quota
-                .map(|((_, flavor, resource), (before, after))| cell(loaded, *flavor, *resource, before, after))
+                .map(|((_, flavor, resource), (before, after))| flavor_quota(loaded, *flavor, *resource, before, after))
                 .collect(),
             share: before.share.map(share),
             share_after: after.share.map(share),
@@ -90,7 +90,7 @@ pub fn quotas(
 }
 
 /// The flavors and resources of the assignment; without one, all that the preemptor's queue offers of the requested resources.
-fn cells(
+fn flavor_resources(
     loaded: &Loaded,
     preemptor: WorkloadId,
     queue: QueueId,
@@ -102,22 +102,22 @@ fn cells(
         let mut requests = sets.iter().flat_map(|set| &set.requests);
         requests.any(|(of, amount)| *of == resource && *amount > 0) || rules.pods == Some(resource)
     };
-    let mut cells = Vec::new();
+    let mut found = Vec::new();
     for group in &rules.queues[queue.index()].groups {
         for &flavor in &group.flavors {
             for &resource in group.resources.iter().filter(|resource| is_requested(**resource)) {
-                let cell = rules.flavor_resource(flavor, resource);
-                let is_assigned = |cell: &FlavorResourceId| {
-                    assignment.is_none_or(|assignment| assignment.usage.iter().any(|(of, _)| of == cell))
+                let id = rules.flavor_resource(flavor, resource);
+                let is_assigned = |id: &FlavorResourceId| {
+                    assignment.is_none_or(|assignment| assignment.usage.iter().any(|(used, _)| used == id))
                 };
-                cells.extend(cell.filter(is_assigned).map(|cell| (cell, flavor, resource)));
+                found.extend(id.filter(is_assigned).map(|id| (id, flavor, resource)));
             }
         }
     }
-    cells
+    found
 }
 
-fn cell(
+fn flavor_quota(
     loaded: &Loaded,
     flavor: FlavorId,
     resource: QuotaResourceId,

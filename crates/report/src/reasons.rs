@@ -9,7 +9,7 @@ mod shared;
 mod yunikorn;
 
 use reprieve_engine::laws::Law;
-use reprieve_engine::{ResourceId, Timestamp};
+use reprieve_engine::{PodId, ResourceId, Timestamp};
 
 pub use filters::{filter_failure, node_refusal, unknown_room};
 pub(crate) use kueue::share;
@@ -36,6 +36,11 @@ impl ReasonText {
 
 pub(crate) fn reason_text(name: &'static str, text: impl Into<String>) -> ReasonText {
     ReasonText { name, text: text.into(), of_many: None }
+}
+
+/// Why a pod has no node, in the form that kube-scheduler writes and that autoscalers read.
+pub fn no_node_available(nodes: usize, why: &str) -> String {
+    format!("0/{nodes} nodes are available: {why}")
 }
 
 /// The name and the sentence of a law. A sentence begins with a fact about the unit that the law spares or refuses, whose name the
@@ -65,17 +70,25 @@ pub fn law(law: &Law, names: &Names) -> ReasonText {
             shared::in_progress(terminating, nodes, *until, names)
         }
         // Kubernetes.
-        Law::GroupMismatch { member, about } => shared::group_mismatch(names.pod(*member), about),
+        Law::GroupMissing { pod } => {
+            reason_text("GroupMissing", format!("the PodGroup that {} names does not exist", names.pod(*pod)))
+        }
+        Law::SearchLimit => reason_text("SearchLimit", shared::SEARCH_LIMIT),
+        Law::GroupMismatch { member, mismatch } => shared::group_mismatch(names.pod(*member), mismatch),
         // YuniKorn.
         Law::NotUnderGuarantee { queue, short } => yunikorn::not_under_guarantee(*queue, short, names),
         Law::ExceedsGuaranteeHeadroom { queue, short } => yunikorn::exceeds_headroom(*queue, short, names),
-        Law::NotOverGuarantee { queue, left } => yunikorn::not_over_guarantee(*queue, *left, names),
-        Law::WouldBreakGuarantee { queue, resource, guarantee, after } => {
-            yunikorn::would_break_guarantee(*queue, *resource, [*guarantee, *after], names)
+        Law::NotOverGuarantee { queue, left, has_lost } => {
+            yunikorn::not_over_guarantee(*queue, *left, *has_lost, names)
+        }
+        Law::WouldBreakGuarantee { queue, resource, guarantee, after, has_lost } => {
+            yunikorn::would_break_guarantee(*queue, *resource, [*guarantee, *after], *has_lost, names)
         }
         Law::HigherPriority { candidate, limit } => yunikorn::higher_priority(*candidate, *limit),
         Law::Fence { root } => yunikorn::fence(*root, names),
         Law::SameQueue => reason_text("SameQueue", "in the same queue as the preemptor"),
+        Law::SameApplication => reason_text("SameApplication", "in the same application as the preemptor"),
+        Law::WholeGang { member } => yunikorn::whole_gang(*member, names),
         Law::QueueDisabled { queue } => {
             reason_text("QueueDisabled", format!("preemption of pods in queue {} is disabled", names.queue(*queue)))
         }
@@ -119,15 +132,37 @@ pub fn law(law: &Law, names: &Names) -> ReasonText {
     }
 }
 
-/// A time in RFC 3339.
-pub fn format_time(timestamp: Timestamp) -> String {
-    time(timestamp).map_or_else(|| "the end of time".to_owned(), |time| time.to_string())
+/// The same as [`law`], without the names of the pods that are hidden. Other laws about a unit name only its own pods.
+pub fn law_without(law: &Law, names: &Names, is_hidden: impl Fn(PodId) -> bool) -> ReasonText {
+    match law {
+        Law::PreemptionInProgress { terminating, nodes, until } if terminating.iter().any(|&pod| is_hidden(pod)) => {
+            shared::in_progress_without_names(terminating.len(), nodes, *until, names)
+        }
+        Law::NodeReserved { pod } if is_hidden(*pod) => {
+            reason_text("NodeReserved", "the node is reserved for a pod of another namespace")
+        }
+        law => self::law(law, names),
+    }
 }
 
-/// `2 cpu`, `1 pod slots`.
+/// The end of a sentence about a queue that the search took units from.
+fn after_others(has_lost: bool) -> &'static str {
+    if has_lost { " after the other evictions" } else { "" }
+}
+
+/// A time in RFC 3339.
+pub fn format_time(timestamp: Timestamp) -> String {
+    time(timestamp).map_or_else(|| "the year 9999".to_owned(), |time| time.to_string())
+}
+
+/// `2 cpu`, `1 pod slot`.
 fn amount(resource: ResourceId, amount: i64, names: &Names) -> String {
     let name = names.resource(resource);
-    format!("{} {}", format(name, amount), unit(name))
+    if (name, amount) == ("pods", 1) {
+        "1 pod slot".to_owned()
+    } else {
+        format!("{} {}", format(name, amount), unit(name))
+    }
 }
 
 /// `a`, `a and b`, `a, b and c`.

@@ -6,17 +6,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use reprieve_api::NamespacedName;
 use reprieve_engine::between_decisions::placement_still_fits;
 use reprieve_engine::fit::{Placement, Preemptor};
-use reprieve_engine::snapshot::{DisruptionMode, Snapshot};
+use reprieve_engine::snapshot::{DisruptionMode, Pod, Snapshot};
 use reprieve_engine::{NodeId, PodId, Policy};
 use reprieve_loader::Loaded;
 
 use crate::planned_actions::{PlannedAction, evict, victims};
 use crate::unit_ref::UnitRef;
 
-/// The reason for evicting a marked pod that is no longer needed.
+/// The reason for evicting a marked pod although its preemptor no longer needs that.
 const BROKEN_GROUP: &str = "its group is evicted as a whole, and part of it is already evicted";
 
-/// The state of the pods, on which it depends what remains to be done.
+/// The state of the pods, from which it follows which actions remain.
 pub trait PodStates {
     /// The pods that are marked as victims of a unit.
     fn marked(&self, unit: &UnitRef) -> Vec<NamespacedName>;
@@ -58,16 +58,16 @@ pub struct RemainingOfPlan {
     pub evictions: Vec<PlannedAction>,
 }
 
-/// Earlier victims that leave soon, and the nodes that the preemptor is nominated to.
-pub struct LeavingVictims {
+/// Victims of an earlier decision that terminate or that another operator deletes, and the nodes that the preemptor is nominated to.
+pub struct TerminatingVictims {
     placement: Placement,
-    leaving: Vec<PodId>,
+    victims: Vec<PodId>,
 }
 
-impl LeavingVictims {
+impl TerminatingVictims {
     /// Whether the preemptor fits on its nominated nodes once these victims are gone: it waits for them instead of taking others.
-    pub fn leave_room(&self, snapshot: &mut Snapshot, preemptor: &Preemptor) -> bool {
-        placement_still_fits(snapshot, preemptor, &self.placement, &self.leaving)
+    pub fn make_room_for(&self, preemptor: &Preemptor, snapshot: &mut Snapshot) -> bool {
+        placement_still_fits(snapshot, preemptor, &self.placement, &self.victims)
     }
 }
 
@@ -119,14 +119,18 @@ impl<S: PodStates> Remaining<'_, S> {
     /// Evicts the victims in a broken group: a group that is evicted as a whole, and part of which is evicted already.
     pub fn of_broken_groups(&self) -> Vec<PlannedAction> {
         let marked = self.states.marked(self.unit).into_iter();
-        self.evict_broken(marked.filter(|victim| is_of_broken_group(self.loaded, victim)).collect())
+        let is_broken = |victim: &NamespacedName| {
+            self.is_of_broken_group(victim) || is_of_broken_job(self.loaded, self.policy, victim)
+        };
+        self.evict_broken(marked.filter(is_broken).collect())
     }
 
     /// The earlier victims that the unit may wait for, if one of them, or a pod on a nominated node, is evicted and the unit has enough
-    /// nominated nodes.
-    pub fn leaving_victims(&self, preemptor: &Preemptor) -> Option<LeavingVictims> {
+    /// nominated nodes. Under policy Kubernetes the decision itself considers preempted pods (docs/rules/kubernetes-groups.md#g25), so that
+    /// only pods remain that terminate for another reason.
+    pub fn terminating_victims(&self, preemptor: &Preemptor) -> Option<TerminatingVictims> {
         let Loaded { snapshot, names, .. } = self.loaded;
-        // Pods of a Koordinator gang beyond its minimum are no reason for a second preemption.
+        // Pods of a Koordinator job beyond its minimum are no reason for a second preemption.
         let job = preemptor.members.first().and_then(|&pod| snapshot.pod(pod).job).map(|job| snapshot.job(job));
         let needed = job.map_or(preemptor.needed, |job| {
             let bound = job.members.iter().filter(|&&pod| snapshot.pod(pod).node.is_some()).count();
@@ -144,14 +148,19 @@ impl<S: PodStates> Remaining<'_, S> {
         if evicted.is_empty() && !marked.iter().any(|victim| self.states.is_evicted(victim)) {
             return None;
         }
-        let leaving = marked.iter().filter_map(|pod| names.pod_id(pod)).chain(evicted);
-        let leaving = Vec::from_iter(leaving.collect::<BTreeSet<PodId>>());
-        Some(LeavingVictims { placement, leaving })
+        let victims = marked.iter().filter_map(|pod| names.pod_id(pod)).chain(evicted);
+        let victims = Vec::from_iter(victims.collect::<BTreeSet<PodId>>());
+        let is_preempted = |pod: &PodId| snapshot.pod(*pod).terminating.is_some_and(|state| state.by_preemption);
+        if matches!(self.policy, Policy::Kubernetes(_)) && victims.iter().any(is_preempted) {
+            return None; // the decision has considered the preempted pods
+        }
+        Some(TerminatingVictims { placement, victims })
     }
 
     fn unmark(&self, marked: Vec<NamespacedName>) -> Vec<PlannedAction> {
-        let (broken, spared): (Vec<NamespacedName>, Vec<NamespacedName>) =
-            marked.into_iter().partition(|victim| is_of_broken_group(self.loaded, victim));
+        let (broken, spared): (Vec<NamespacedName>, Vec<NamespacedName>) = marked
+            .into_iter()
+            .partition(|victim| self.is_of_broken_group(victim) || is_of_broken_job(self.loaded, self.policy, victim));
         let spared = spared.into_iter().filter(|pod| !self.states.is_evicted(pod));
         let unmark = spared.map(|pod| PlannedAction::Unmark { pod });
         self.evict_broken(broken).into_iter().chain(unmark).collect()
@@ -161,17 +170,45 @@ impl<S: PodStates> Remaining<'_, S> {
         let pods = pods.into_iter().filter(|pod| !self.states.is_evicted(pod));
         pods.map(|pod| evict(self.unit, self.policy, pod, BROKEN_GROUP.to_owned())).collect()
     }
+
+    /// Whether the pod runs, and its group is evicted as a whole, and part of the group is evicted or gone.
+    fn is_of_broken_group(&self, pod: &NamespacedName) -> bool {
+        let Loaded { snapshot, names, .. } = self.loaded;
+        let pod = names.pod_id(pod).map(|pod| snapshot.pod(pod)).filter(|pod| pod.node.is_some());
+        pod.and_then(|pod| pod.group).is_some_and(|group| {
+            let group = snapshot.group(group);
+            let members = || group.members.iter().map(|pod| snapshot.pod(*pod));
+            let running = members().filter(|pod| pod.node.is_some() && pod.terminating.is_none()).count();
+            let evicted = members().any(|pod| pod.terminating.is_some_and(|terminating| terminating.by_preemption));
+            let is_below_minimum = running < group.min_count;
+            match group.mode {
+                DisruptionMode::All => evicted || is_below_minimum,
+                DisruptionMode::Single => self.takes_whole_gangs() && evicted && is_below_minimum,
+            }
+        })
+    }
+
+    /// Whether the policy takes a gang as a whole that would fall below its minimum.
+    fn takes_whole_gangs(&self) -> bool {
+        match self.policy {
+            Policy::YuniKorn(settings) => settings.whole_gangs,
+            Policy::Kubernetes(_) | Policy::Kueue(_) | Policy::Koordinator(_) => false,
+        }
+    }
 }
 
-/// Whether the pod runs, and its group is evicted as a whole, and part of the group is evicted or gone.
-fn is_of_broken_group(loaded: &Loaded, pod: &NamespacedName) -> bool {
+/// docs/rules/koordinator.md#qa1: whether the pod runs, and its Koordinator job fell below its minimum because part of it was evicted.
+fn is_of_broken_job(loaded: &Loaded, policy: &Policy, pod: &NamespacedName) -> bool {
     let Loaded { snapshot, names, .. } = loaded;
     let pod = names.pod_id(pod).map(|pod| snapshot.pod(pod)).filter(|pod| pod.node.is_some());
-    pod.and_then(|pod| pod.group).is_some_and(|group| {
-        let group = snapshot.group(group);
-        let members = || group.members.iter().map(|pod| snapshot.pod(*pod));
-        let running = members().filter(|pod| pod.node.is_some() && pod.terminating.is_none()).count();
-        let evicted = members().any(|pod| pod.terminating.is_some_and(|terminating| terminating.by_preemption));
-        group.mode == DisruptionMode::All && (evicted || running < group.min_count)
+    let job =
+        pod.and_then(|pod| pod.job).filter(|_| matches!(policy, Policy::Koordinator(policy) if policy.whole_gangs));
+    job.map(|job| snapshot.job(job)).is_some_and(|job| {
+        let members = || job.members.iter().map(|pod| snapshot.pod(*pod)).filter(|pod| pod.node.is_some());
+        let leaves = |pod: &Pod| pod.soft_evicted || pod.terminating.is_some();
+        let by_preemption =
+            |pod: &Pod| pod.soft_evicted || pod.terminating.is_some_and(|leaving| leaving.by_preemption);
+        let running = members().filter(|pod| !leaves(pod)).count();
+        job.min_member > 1 && members().any(by_preemption) && running < job.min_member
     })
 }

@@ -49,7 +49,7 @@ pub fn report_decision(
         // A time after the year 9999 is reported as the last representable time.
         now: time(question.now).unwrap_or(Timestamp::MAX),
         answer: answer::named(loaded, &preemptor.members, outcome),
-        warnings: loaded.warnings.iter().cloned().chain(budget_warnings).collect(),
+        warnings: loaded.warnings.iter().map(ToString::to_string).chain(budget_warnings).collect(),
         explanation: ExplanationReport {
             // Kueue reports its queues as `quotas`; Kubernetes has no queues.
             queues: match question.policy {
@@ -106,7 +106,7 @@ impl ReportBuilder<'_> {
             // says.
             victims: match plan {
                 Some(plan) if matches!(plan.reasons.first(), Some(EvictionReason::Quota(_))) => {
-                    let own = self.own_queue(preemptor);
+                    let own = self.queue_of_preemptor(preemptor);
                     let victims = plan.victims.iter().zip(&plan.reasons);
                     let quota = |(&unit, reason): (&UnitId, &EvictionReason)| match *reason {
                         EvictionReason::Quota(why) => Some(with_budgets(self.workload_victim(own, unit, why), unit)),

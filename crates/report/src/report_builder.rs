@@ -8,7 +8,7 @@ use reprieve_engine::filters::FilterFailure;
 use reprieve_engine::fit::{Preemptor, PreemptorId, Shortage};
 use reprieve_engine::laws::Law;
 use reprieve_engine::snapshot::DisruptionMode;
-use reprieve_engine::{NodeId, PodId, QueueId, TextId, UnitId};
+use reprieve_engine::{GroupId, NodeId, PodId, QueueId, TextId, UnitId};
 
 use crate::reasons::{self, ReasonText, reason_text};
 use reprieve_api::quantity::format;
@@ -31,14 +31,17 @@ impl ReportBuilder<'_> {
         self.loaded.names.pod(pod).to_string()
     }
 
-    pub(crate) fn preemptor(&self, ask: &Preemptor) -> PreemptorReport {
-        let (kind, name) = match ask.id {
+    pub(crate) fn preemptor(&self, preemptor: &Preemptor) -> PreemptorReport {
+        let (kind, name) = match preemptor.id {
             PreemptorId::Pod(pod) => (PreemptorKind::Pod, self.pod(pod)),
-            PreemptorId::Group(id) => (PreemptorKind::PodGroup, self.loaded.names.group(id).to_string()),
+            PreemptorId::Group(id) => match self.owner_of(id) {
+                Some(owner) => (PreemptorKind::PodGroup, format!("gang (from {owner})")),
+                None => (PreemptorKind::PodGroup, self.loaded.names.group(id).to_string()),
+            },
             PreemptorId::Workload(id) => (PreemptorKind::Workload, self.loaded.names.workload(id).to_string()),
         };
-        let pods = ask.members.iter().map(|&pod| self.pod(pod)).collect();
-        PreemptorReport { kind, name, priority: ask.priority.0, pods, needed: ask.needed }
+        let pods = preemptor.members.iter().map(|&pod| self.pod(pod)).collect();
+        PreemptorReport { kind, name, priority: preemptor.priority.0, pods, needed: preemptor.needed }
     }
 
     pub(crate) fn nodes_of(&self, plan: &Plan) -> String {
@@ -54,8 +57,8 @@ impl ReportBuilder<'_> {
         let named = |&text: &TextId| self.loaded.names.text(text).to_owned();
         let report = LawReport { name, text, ..LawReport::default() };
         match law {
-            Law::PreemptionInProgress { terminating: leaving, until, .. } => {
-                let waits_for = leaving.iter().map(|&pod| self.pod(pod)).collect();
+            Law::PreemptionInProgress { terminating, until, .. } => {
+                let waits_for = terminating.iter().map(|&pod| self.pod(pod)).collect();
                 LawReport { waits_for, until: until.map(reasons::format_time), ..report }
             }
             Law::PreemptionDelay { until } => LawReport { until: Some(reasons::format_time(*until)), ..report },
@@ -76,10 +79,21 @@ impl ReportBuilder<'_> {
             nodes: nodes.into_iter().map(|node| self.loaded.names.node(node).to_owned()).collect(),
             workload: unit.workload.map(|workload| self.loaded.names.workload(workload).to_string()),
             group: whole.map(|group| self.loaded.names.group(group).to_string()),
+            owner: whole.and_then(|group| self.owner_of(group)),
             queue: self.queue_of(id).map(|queue| self.loaded.names.queue(queue).to_owned()),
             priority: unit.priority.0,
             started: time(unit.start),
         }
+    }
+
+    /// The owner that forms a group (docs/rules/kubernetes-groups.md#ga8): `JobSet default/train`.
+    fn owner_of(&self, group: GroupId) -> Option<String> {
+        let name = self.loaded.names.group(group);
+        let mut words = name.name.splitn(3, '/');
+        let (kind, owner) = (words.next()?, words.next()?);
+        let replica = words.next().map(|index| format!(" replica {index}")).unwrap_or_default();
+        let is_owner = self.loaded.snapshot.group(group).from_owner;
+        is_owner.then(|| format!("{kind} {}/{owner}{replica}", name.namespace))
     }
 
     pub(crate) fn queue_of(&self, id: UnitId) -> Option<QueueId> {

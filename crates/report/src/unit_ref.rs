@@ -12,7 +12,7 @@ pub enum UnitRef {
     Pod(NamespacedName),
     /// A Kubernetes PodGroup.
     Group(NamespacedName),
-    /// A Koordinator gang.
+    /// A Koordinator job.
     Job(NamespacedName),
     /// A Kueue Workload.
     Workload(NamespacedName),
@@ -42,7 +42,8 @@ impl UnitRef {
         self.parts().1
     }
 
-    /// The kind, its name in text, and the name of the object.
+    /// The kind, its name in text, and the name of the object. In text a Koordinator job is `Job`, as in the conditions and labels of its
+    /// victims; a `batch/v1` Job, which is never a preemptor, is `BatchJob`.
     fn parts(&self) -> (Kind, &'static str, &NamespacedName) {
         match self {
             Self::Pod(name) => (Kind::Pod, "Pod", name),

@@ -60,8 +60,8 @@ impl ReportBuilder<'_> {
         path.into_iter().map(|id| self.loaded.names.queue(id).to_owned()).collect()
     }
 
-    pub(crate) fn own_queue(&self, ask: &Preemptor) -> Option<QueueId> {
-        match ask.id {
+    pub(crate) fn queue_of_preemptor(&self, preemptor: &Preemptor) -> Option<QueueId> {
+        match preemptor.id {
             PreemptorId::Workload(id) => self.loaded.snapshot.workload(id).queue,
             PreemptorId::Pod(_) | PreemptorId::Group(_) => None,
         }

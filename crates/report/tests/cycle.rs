@@ -156,6 +156,69 @@ fn waiting_head_of_a_strict_queue_reserves_its_quota() {
     assert!(borrower_gets("").contains(&"borrower Schedule".to_owned()));
 }
 
+/// Queues `a` and `c` lend their quota to `b`, which cannot be made to return it; 2 cpus are left.
+fn lent(strategy: &str) -> ClusterYaml {
+    let cluster = ClusterYaml::new().queue("a", 4, strategy).queue("b", 0, "").queue("c", 4, "").queue("d", 0, "");
+    cluster.running("loan", "b", 6, 0)
+}
+
+/// docs/rules/kueue.md#ka1
+#[test]
+fn waiting_head_within_nominal_quota_stops_borrowing_under_both_strategies() {
+    for strategy in [STRICT, ""] {
+        let cluster = lent(strategy).pending("owner", "a", 4, 0).pending("borrower", "d", 1, 100);
+        let heads = ["owner Unschedulable", "borrower Skipped BorrowingBlocked"];
+        assert_eq!(cluster.heads(), heads, "{strategy}");
+        assert_eq!(cluster.heads_under(fair())[1..], heads[1..], "{strategy}");
+    }
+}
+
+/// docs/rules/kueue.md#ka1
+#[test]
+fn waiting_head_within_nominal_quota_keeps_what_is_left_of_it() {
+    for strategy in [STRICT, ""] {
+        let cluster = lent(strategy).pending("owner", "a", 4, 9).pending("lender", "c", 2, 0);
+        let heads = ["owner Unschedulable", "lender Skipped QuotaTaken"];
+        assert_eq!(cluster.heads(), heads, "{strategy}");
+        let before = lent(strategy).pending("owner", "a", 4, 0).pending("lender", "c", 2, 9);
+        assert_eq!(before.heads(), ["lender Schedule", "owner Unschedulable"], "{strategy}");
+    }
+}
+
+/// docs/rules/kueue.md#ka1
+#[test]
+fn quota_that_a_waiting_head_keeps_is_free_for_its_own_best_effort_queue() {
+    let cluster = lent("").pending("owner", "a", 4, 9).pending("small", "a", 1, 5);
+    assert_eq!(cluster.heads(), ["owner Unschedulable", "small Schedule"]);
+    let cluster = cluster.pending("lender", "c", 1, 0);
+    let heads = ["owner Unschedulable", "small Schedule", "lender Skipped QuotaTaken"];
+    assert_eq!(cluster.heads(), heads, "the rest is kept");
+    let mut under_fair_sharing = cluster.heads_under(fair());
+    under_fair_sharing.sort_unstable();
+    assert_eq!(under_fair_sharing.len(), 3, "{under_fair_sharing:?}");
+    assert_eq!(under_fair_sharing[2], "small Schedule");
+}
+
+/// docs/rules/kueue.md#ka1
+#[test]
+fn a_head_that_its_queue_can_never_hold_keeps_nothing() {
+    let strict = lent(STRICT).pending("huge", "a", 20, 9).pending("owner", "a", 4, 5).pending("borrower", "d", 1, 0);
+    assert_eq!(strict.heads(), ["borrower Schedule", "huge Unschedulable"]);
+    let cluster = lent("").pending("huge", "a", 20, 9).pending("borrower", "d", 1, 0);
+    assert_eq!(cluster.heads(), ["borrower Schedule", "huge Unschedulable"]);
+    let heads = ["owner Unschedulable", "borrower Skipped BorrowingBlocked", "huge Unschedulable"];
+    assert_eq!(cluster.pending("owner", "a", 4, 5).heads(), heads);
+}
+
+/// docs/rules/kueue.md#ka1: quota would not help it.
+#[test]
+fn a_best_effort_head_that_lacks_only_nodes_keeps_nothing() {
+    let cluster = ClusterYaml::new().queue("a", 4, "").queue("b", 0, "").node("only", 2);
+    let cluster = cluster.pending("large", "a", 3, 9).pending("borrower", "b", 1, 0);
+    let joint = Kueue { placement: PlacementMode::Joint, ..Kueue::default() };
+    assert_eq!(cluster.heads_under(joint), ["large Unschedulable", "borrower Schedule"]);
+}
+
 #[test]
 fn admission_has_flavor_amount_and_count_of_each_pod_set() {
     let cluster = ClusterYaml::new().queue("a", 4, "").running("runs", "a", 1, 0);
@@ -245,10 +308,10 @@ fn under_fair_sharing_each_choice_counts_the_usage_of_the_previous_ones() {
 fn workload_that_waits_for_terminating_pods_reserves_quota_and_nodes() {
     let cluster = ClusterYaml::new().queue("a", 4, "").queue("b", 4, "").node("only", 8);
     let cluster = cluster.pending("waits", "a", 4, 2).pending("behind", "a", 1, 1).pending("other", "b", 3, 1);
-    let leaving = "---\napiVersion: v1\nkind: Pod\nmetadata: {namespace: default, name: terminating, deletionTimestamp: \"2026-01-01T01:00:30Z\"}\n\
+    let terminating = "---\napiVersion: v1\nkind: Pod\nmetadata: {namespace: default, name: terminating, deletionTimestamp: \"2026-01-01T01:00:30Z\"}\n\
                    spec: {nodeName: only, containers: [{name: c, resources: {requests: {cpu: 5}}}]}\nstatus: {phase: Running}\n";
     let joint = Kueue { placement: PlacementMode::Joint, ..Kueue::default() };
-    let cluster = ClusterYaml(cluster.0 + leaving);
+    let cluster = ClusterYaml(cluster.0 + terminating);
     assert_eq!(cluster.heads_under(joint), ["waits Wait PreemptionInProgress", "other Skipped QuotaTaken"]);
 }
 

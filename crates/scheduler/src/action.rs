@@ -66,7 +66,7 @@ pub enum EventReason {
     DecisionFailed,
     /// A unit cannot be scheduled now.
     FailedScheduling,
-    /// The Job of a workload ended, and so did the workload.
+    /// A workload is finished: its Job has ended or was changed, or the workload was preempted and is not requeued.
     Finished,
     /// A pod or workload was preempted.
     Preempted,
@@ -74,6 +74,8 @@ pub enum EventReason {
     Preempting,
     /// A PodGroup asks for a preemption priority that it may not use.
     PreemptionPriorityRefused,
+    /// A setting of an object is not valid, so that a default or nothing is used instead.
+    InvalidSetting,
     /// An object is invalid and is ignored.
     Refused,
     /// A preempted workload waits for quota again.
@@ -91,7 +93,11 @@ impl EventReason {
     /// Kueue write `Normal` events about it, too.
     pub const fn is_warning(self) -> bool {
         match self {
-            Self::DecisionFailed | Self::FailedScheduling | Self::PreemptionPriorityRefused | Self::Refused => true,
+            Self::DecisionFailed
+            | Self::FailedScheduling
+            | Self::InvalidSetting
+            | Self::PreemptionPriorityRefused
+            | Self::Refused => true,
             Self::Admitted
             | Self::CreatedWorkload
             | Self::Finished
@@ -112,6 +118,7 @@ impl EventReason {
             Self::DecisionFailed => "DecisionFailed",
             Self::FailedScheduling => "FailedScheduling",
             Self::Finished => "Finished",
+            Self::InvalidSetting => "InvalidSetting",
             Self::Preempted => PREEMPTED,
             Self::Preempting => PREEMPTING,
             Self::PreemptionPriorityRefused => "PreemptionPriorityRefused",
@@ -141,11 +148,12 @@ pub enum Action {
         /// The name of the node; `None` removes the nomination.
         node: Option<String>,
     },
-    /// Mark a pod as a victim: set the condition `DisruptionTarget` and the annotation that names the preemptor, in one patch of the status.
+    /// Mark a pod as a victim, in one patch of the status: set the conditions `DisruptionTarget` and `reprieve.dev/PreemptedFor`, and the
+    /// annotation `reprieve.dev/preempted-for`, which is only for people.
     Mark {
         /// The victim.
         pod: Target,
-        /// The value of the annotation: kind, namespace and name of the preemptor.
+        /// Kind, namespace and name of the preemptor: the message of the condition `reprieve.dev/PreemptedFor`, and the annotation.
         preemptor: String,
         /// The message of the condition.
         message: String,
@@ -175,7 +183,7 @@ pub enum Action {
     SoftEvict {
         /// The victim.
         pod: Target,
-        /// The value of the annotation: kind, namespace and name of the preemptor.
+        /// Kind, namespace and name of the preemptor: the message of the condition `reprieve.dev/PreemptedFor`, and the annotation.
         preemptor: String,
         /// The message of the condition `DisruptionTarget`.
         message: String,
@@ -221,7 +229,7 @@ pub enum Action {
     },
     /// Set the condition `Finished` of a workload.
     FinishWorkload {
-        /// The workload whose Job ended.
+        /// The workload that gives up its quota for good.
         workload: Target,
         /// The reason of the condition.
         reason: &'static str,

@@ -70,10 +70,10 @@ impl Admission {
     fn update_pending(&mut self, name: &NamespacedName, workload: Option<&Object>, queue: &mut PendingQueue) {
         let unit = UnitRef::Workload(name.clone());
         let is_pending = |workload: &KueueWorkload| {
-            let (status, off) = (workload.status.as_ref(), workload.spec.active == Some(false));
+            let (status, is_inactive) = (workload.status.as_ref(), workload.spec.active == Some(false));
             let waits =
                 |status: &KueueWorkloadStatus| status.admission.is_none() && !is_true(&status.conditions, "Finished");
-            !off && status.is_none_or(waits)
+            !is_inactive && status.is_none_or(waits)
         };
         match workload {
             Some(Object::KueueWorkload(workload)) if is_pending(workload) => {
@@ -90,7 +90,7 @@ impl Admission {
         }
     }
 
-    /// Updates the pods of a Job.
+    /// Updates the unfinished pods of a Job. `before` and `after` are the pod, unless it is missing or finished.
     pub fn pod_changed(
         &mut self,
         name: &NamespacedName,
@@ -98,20 +98,26 @@ impl Admission {
         after: Option<&Pod>,
         queue: &mut PendingQueue,
     ) {
-        if before.is_some() == after.is_some() {
+        let owner_of = |pod: Option<&Pod>| {
+            let (job, uid) = owner(&pod?.metadata)?;
+            Some((job.to_owned(), (name.namespace.clone(), uid.to_owned())))
+        };
+        // The owner of a pod may change: a controller releases a pod that it does not select.
+        let (was, is) = (owner_of(before), owner_of(after));
+        if was == is {
             return;
         }
-        let Some((job, uid)) = before.or(after).and_then(|pod| owner(&pod.metadata)) else { return };
-        let owner = (name.namespace.clone(), uid.to_owned());
-        let pods = self.pods_of.entry(owner.clone()).or_default();
-        if after.is_some() {
-            pods.insert(name.clone());
-        } else {
-            pods.remove(name);
-            if pods.is_empty() {
-                self.pods_of.remove(&owner);
+        if let Some((job, owner)) = was {
+            if let Some(pods) = self.pods_of.get_mut(&owner) {
+                pods.remove(name);
+                if pods.is_empty() {
+                    self.pods_of.remove(&owner);
+                }
             }
-            queue_job(&NamespacedName::new(&name.namespace, job), queue);
+            queue_job(&NamespacedName::new(&name.namespace, &job), queue);
+        }
+        if let Some((_, owner)) = is {
+            self.pods_of.entry(owner).or_default().insert(name.clone());
         }
     }
 
@@ -137,7 +143,7 @@ impl Admission {
         let state = JobState { job, workload: own, has_pods };
         let workload_target = || view.target(workload);
         let job_target = || view.target(key);
-        let about = || workload.clone();
+        let workload_key = || workload.clone();
         let (action, event) = match next_job_step(&state, |name| flavor(name, view))? {
             JobStep::CreateWorkload => {
                 let created = job_workload::workload(job, priority_of(job, view));
@@ -158,23 +164,23 @@ impl Admission {
             }
             JobStep::RestoreJob(settings) => (Action::RestoreJob { job: job_target()?, settings }, None),
             JobStep::RequeueWorkload => {
-                let event = (about(), EventReason::Requeued, REQUEUED.to_owned());
+                let event = (workload_key(), EventReason::Requeued, REQUEUED.to_owned());
                 (Action::RequeueWorkload { workload: workload_target()? }, Some(event))
             }
             JobStep::FinishWorkload(reason) => {
-                let event = (about(), EventReason::Finished, FINISHED.to_owned());
+                let event = (workload_key(), EventReason::Finished, FINISHED.to_owned());
                 (Action::FinishWorkload { workload: workload_target()?, reason }, Some(event))
             }
         };
         let request = Request::of(unit, action);
         Some(match event {
-            Some((about, reason, message)) => request.then_event(about, Some(key.clone()), reason, message),
+            Some((regarding, reason, message)) => request.then_event(regarding, Some(key.clone()), reason, message),
             None => request,
         })
     }
 }
 
-/// Queues a Job: the next step sends its next action.
+/// Queues a Job before all other units: the next step sends its next action, which needs no decision.
 fn queue_job(job: &NamespacedName, queue: &mut PendingQueue) {
     let unit = UnitRef::BatchJob(job.clone());
     queue.upsert(&unit, PendingSummary { priority: Priority(i32::MAX), since: Timestamp(0), count: 1 });
@@ -270,5 +276,25 @@ mod tests {
         let created = Object::from((**workload).clone());
         assert!(see(created, &mut admission, &mut view).contains(&waits));
         assert_eq!(admission.next_for(&unit, &view), None, "it waits for quota");
+    }
+
+    #[test]
+    fn a_pod_that_its_job_releases_no_longer_holds_its_quota() {
+        let (mut admission, mut queue) = (Admission::default(), PendingQueue::default());
+        let pod = |owner: Option<&str>| -> Pod {
+            let owner = owner.map(
+                |uid| json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": uid, "controller": true}]),
+            );
+            serde_json::from_value(json!({"metadata": {"name": "p", "namespace": "default", "ownerReferences": owner}}))
+                .expect("a pod")
+        };
+        let (name, owned, released) = (NamespacedName::new("default", "p"), pod(Some("j")), pod(None));
+        admission.pod_changed(&name, None, Some(&owned), &mut queue);
+        assert_eq!(admission.pods_of.len(), 1);
+        admission.pod_changed(&name, Some(&owned), Some(&released), &mut queue);
+        assert!(admission.pods_of.is_empty(), "the Job has no pod left");
+        assert!(queue.ready().any(|unit| matches!(unit, UnitRef::BatchJob(_))), "its next action may follow now");
+        admission.pod_changed(&name, Some(&released), None, &mut queue);
+        assert!(admission.pods_of.is_empty());
     }
 }

@@ -8,7 +8,7 @@ use reprieve_api::{Kind, NamespacedName, ObjectKey, Pod};
 use reprieve_engine::Timestamp;
 use reprieve_engine::fit::Preemptor;
 use reprieve_report::planned_actions::{self, PlannedAction, victims};
-use reprieve_report::remaining_actions::{LeavingVictims, PodStates, Remaining, RemainingOfPlan};
+use reprieve_report::remaining_actions::{PodStates, Remaining, RemainingOfPlan, TerminatingVictims};
 use reprieve_report::unit_ref::UnitRef;
 
 use crate::action::{Action, EventReason};
@@ -179,8 +179,8 @@ impl Preemption<'_> {
 
     /// Whether the unit waits for earlier victims instead of taking new ones: a victim, or a pod on a nominated node, is terminating, and the
     /// nominated nodes have room without these pods.
-    pub fn leaving_victims(&self, ask: &Preemptor) -> Option<LeavingVictims> {
-        if self.preemptions.bugs.has(Bug::SecondRound) { None } else { self.remaining().leaving_victims(ask) }
+    pub fn terminating_victims(&self, preemptor: &Preemptor) -> Option<TerminatingVictims> {
+        if self.preemptions.bugs.has(Bug::SecondRound) { None } else { self.remaining().terminating_victims(preemptor) }
     }
 
     /// The actions as requests, without those on pods whose state is unknown. `waiting` is the unit that waits for the removal of marks.
@@ -195,9 +195,14 @@ impl Preemption<'_> {
                 requests.extend(self.request(action, waiting, &mut victims));
             }
             if let Some((victim, _)) = victims.first().cloned() {
-                let message = planned_actions::preempting(&victims);
+                let namespace = &self.unit.key().name.namespace;
+                let shown = victims
+                    .iter()
+                    .map(|(key, why)| (format!("Pod {}", self.view.victim_shown_in(namespace, key)), why.clone()));
+                let message = planned_actions::preempting(&shown.collect::<Vec<_>>());
+                let related = Some(victim).filter(|victim| self.view.may_name(namespace, &victim.name));
                 let first = requests.remove(first_of_run);
-                let first = first.then_event(self.unit.key(), Some(victim), EventReason::Preempting, message);
+                let first = first.then_event(self.unit.key(), related, EventReason::Preempting, message);
                 requests.insert(first_of_run, first);
             }
         }

@@ -68,7 +68,7 @@ pub(crate) struct PendingUnit {
     /// The number of consecutive failures of its actions.
     pub failures: u32,
     /// Whether it would fit if only units of a higher priority ran; `None` until that is checked.
-    pub could_fit: Option<bool>,
+    pub fits_without_equal_or_lower: Option<bool>,
     /// The reason of the last decision about it; `None` before the first.
     pub reason: Option<WaitReason>,
 }
@@ -99,7 +99,7 @@ impl PendingQueue {
         if let Some(known) = self.units.get_mut(unit).filter(|known| (known.priority, known.since) == (priority, since))
         {
             known.size = count;
-            if known.could_fit.take().is_some() {
+            if known.fits_without_equal_or_lower.take().is_some() {
                 self.starving.remove(&known.position(unit));
             }
             if matches!(known.state, WaitState::InClass(_)) {
@@ -110,8 +110,15 @@ impl PendingQueue {
         let before = self.remove(unit);
         let (failures, reason) = before.as_ref().map_or((0, None), |before| (before.failures, before.reason));
         let state = before.map(|before| before.state).filter(|state| !matches!(state, WaitState::InClass(_)));
-        let pending =
-            PendingUnit { priority, since, size: count, state: WaitState::Ready, failures, could_fit: None, reason };
+        let pending = PendingUnit {
+            priority,
+            since,
+            size: count,
+            state: WaitState::Ready,
+            failures,
+            fits_without_equal_or_lower: None,
+            reason,
+        };
         self.units.insert(unit.clone(), pending);
         self.set(unit, state.unwrap_or(WaitState::Ready));
     }
@@ -204,7 +211,7 @@ impl PendingQueue {
         parked: ParkedFor,
         now: Timestamp,
     ) -> Vec<UnitRef> {
-        let class = self.classes.of(class_key);
+        let class = self.classes.get_or_create(class_key);
         let unreported = self.classes.park(class, parked, now);
         self.set(unit, WaitState::InClass(class));
         unreported
@@ -235,7 +242,7 @@ impl PendingQueue {
     /// Makes units ready after a change of room on nodes, except for classes and preemptors that the change cannot help.
     fn requeue_on_room_change(&mut self, helps: impl Fn(&ClassKey) -> bool, touches: impl Fn(&LandingNodes) -> bool) {
         self.wake_ungrouped(|landing| landing.is_none_or(&touches));
-        self.classes.wake(|class_key, parked| parked.held_back || helps(class_key));
+        self.classes.wake(|class_key, parked| parked.for_older_unit || helps(class_key));
     }
 
     /// Requests an admission cycle.
@@ -350,22 +357,25 @@ impl PendingQueue {
     pub fn should_check_starvation(&self, unit: &UnitRef, now: Timestamp) -> bool {
         self.units.get(unit).is_some_and(|pending| {
             let waited = now.0.saturating_sub(pending.since.0);
-            pending.size > 1 && pending.could_fit.is_none() && waited >= STARVATION_SECONDS * 1_000_000
+            pending.size > 1
+                && pending.fits_without_equal_or_lower.is_none()
+                && waited >= STARVATION_SECONDS * 1_000_000
         })
     }
 
     /// When [`Self::should_check_starvation`] becomes true.
     pub fn starvation_check_at(&self, unit: &UnitRef, now: Timestamp) -> Option<Timestamp> {
-        let pending = self.units.get(unit).filter(|pending| pending.size > 1 && pending.could_fit.is_none())?;
+        let pending =
+            self.units.get(unit).filter(|pending| pending.size > 1 && pending.fits_without_equal_or_lower.is_none())?;
         Some(pending.since.plus_seconds(STARVATION_SECONDS)).filter(|at| *at > now)
     }
 
     /// Stores the result of that check.
-    pub fn set_could_fit(&mut self, unit: &UnitRef, could_fit: bool) {
+    pub fn set_fits_without_equal_or_lower(&mut self, unit: &UnitRef, fits: bool) {
         if let Some(pending) = self.units.get_mut(unit) {
-            pending.could_fit = Some(could_fit);
+            pending.fits_without_equal_or_lower = Some(fits);
             let position = pending.position(unit);
-            match could_fit && pending.size > 1 {
+            match fits && pending.size > 1 {
                 true => self.starving.insert(position),
                 false => self.starving.remove(&position),
             };

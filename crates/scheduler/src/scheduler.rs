@@ -22,7 +22,6 @@ use reprieve_loader::{Loaded, Question, QueueSettings};
 use reprieve_report::budget_report::pods_against_budgets;
 use reprieve_report::decision::DecisionReport;
 use reprieve_report::planned_actions::{bound, planned_actions, victims};
-use reprieve_report::reasons;
 use reprieve_report::report::report_decision;
 use reprieve_report::unit_ref::UnitRef;
 
@@ -142,6 +141,9 @@ impl Scheduler {
         }
         // 2. Rebuild a stale snapshot.
         self.refresh(now);
+        for group in self.status.changed_groups() {
+            self.queue.group_changed(group, &self.view);
+        }
         // 3. Work without a decision.
         let conditions = self.status.update_groups(&self.view, now);
         self.send_all(conditions, now);
@@ -171,6 +173,7 @@ impl Scheduler {
         if self.bugs.has(Bug::BrokenObjectStopsRebuild) && !self.view.live.quarantined().is_empty() {
             return;
         }
+        self.inject_rebuild_panic();
         self.view.live.refresh();
         self.report_problems(now);
     }
@@ -219,8 +222,7 @@ impl Scheduler {
             return self.wait_for_change(unit, WaitReason::InvalidObject, problem).into();
         }
         let Some((preemptor, _)) = self.view.preemptor(unit) else {
-            let why = "waiting for the rest of its pods, or for pods of an earlier start to terminate".to_owned();
-            return self.wait_for_change(unit, WaitReason::GangIncomplete, why).into();
+            return self.wait_for_members(unit, now).into();
         };
         if self.view.members(unit).iter().any(|pod| self.view.is_unknown(pod)) {
             let why = "waiting for the API server to confirm earlier requests for its pods".to_owned();
@@ -229,7 +231,7 @@ impl Scheduler {
         self.inject_panic(unit);
         let question = Question { policy: *self.view.policy(), now, preemptor };
         let (outcome, report) = self.decide_question(&question);
-        let record = self.record_decision(unit, &question, &outcome);
+        let record = self.record_decision(&question, &outcome);
         Step { record, ..self.act_on(unit, &question, outcome, report, now) }
     }
 
@@ -289,7 +291,7 @@ impl Scheduler {
 
     /// Puts a unit to wait because of a law.
     fn wait_by_law(&mut self, unit: &UnitRef, law: &Law, now: Timestamp) -> StepOutcome {
-        let words = reasons::law(law, &self.view.loaded().names);
+        let words = self.view.law_shown_to(unit, law);
         let (reason, why) = (WaitReason::Law(words.name), words.text);
         self.evict_rest_of_broken_gangs(unit, now);
         match law {
@@ -309,23 +311,22 @@ impl Scheduler {
             _ => "it does not fit now, and no set of victims that the policy allows makes it fit",
         };
         let (reason, why) = law.map_or((WaitReason::NoFeasiblePlan, none.to_owned()), |law| {
-            let words = reasons::law(law, &self.view.loaded().names);
+            let words = self.view.law_shown_to(unit, law);
             (WaitReason::Law(words.name), words.text)
         });
         // 2. Whether younger units wait for this one. Room does not help a unit with an obstacle, so no room is kept for it.
         let is_obstacle = law.is_some_and(Law::is_obstacle);
-        let ask = question.preemptor(self.view.loaded());
-        let tolerated = next_toleration_end(&self.view.loaded().snapshot, ask.priority, now);
+        let preemptor = question.preemptor(self.view.loaded());
+        let tolerated = self.next_toleration_end(question, now);
         let until = tolerated.into_iter().chain(self.queue.starvation_check_at(unit, now)).min();
         if is_obstacle {
-            self.queue.set_could_fit(unit, false);
+            self.queue.set_fits_without_equal_or_lower(unit, false);
         } else if self.queue.should_check_starvation(unit, now) {
-            let could_fit = fits_without_equal_or_lower_priorities(&mut self.view.live.loaded_mut().snapshot, &ask);
-            self.queue.set_could_fit(unit, could_fit);
+            let fits = fits_without_equal_or_lower_priorities(&mut self.view.live.loaded_mut().snapshot, &preemptor);
+            self.queue.set_fits_without_equal_or_lower(unit, fits);
         }
         // 3. The unit gives up its nominations and victims.
-        self.send_all(self.preemption(unit, now).clear_nominations(), now);
-        self.preemptions.release(unit.clone());
+        self.give_up_preemption(unit, now);
         self.wait_with_class(unit, until.filter(|_| !is_obstacle), (reason, &why), now);
         StepOutcome::Unschedulable { reason, why }
     }
@@ -371,9 +372,9 @@ impl Scheduler {
 
     /// Whether the unit waits for earlier victims instead of taking new ones.
     fn is_in_progress(&mut self, unit: &UnitRef, question: &Question, now: Timestamp) -> bool {
-        let ask = question.preemptor(self.view.loaded());
-        let leaving = self.preemption(unit, now).leaving_victims(&ask);
-        leaving.is_some_and(|leaving| leaving.leave_room(&mut self.view.live.loaded_mut().snapshot, &ask))
+        let preemptor = question.preemptor(self.view.loaded());
+        let earlier = self.preemption(unit, now).terminating_victims(&preemptor);
+        earlier.is_some_and(|victims| victims.make_room_for(&preemptor, &mut self.view.live.loaded_mut().snapshot))
     }
 
     /// Sends the actions of the next phase of a preemption.
@@ -384,24 +385,54 @@ impl Scheduler {
         let (phase, requests) = self.preemption(unit, now).advance(&planned);
         self.send_all(requests, now);
         let (reason, why) = match phase {
-            PreemptionPhase::Planned => return StepOutcome::MarkVictims { placement, victims },
+            PreemptionPhase::Planned => {
+                self.status.preempting(unit, &self.view);
+                return StepOutcome::MarkVictims { placement, victims };
+            }
             PreemptionPhase::Marked => return StepOutcome::Evict { placement, victims },
             PreemptionPhase::Evicting => return self.wait_for_victims(unit),
             PreemptionPhase::AwaitingApiState => (
                 WaitReason::AwaitingApiState,
                 "waiting for the API server to confirm earlier requests for its victims".to_owned(),
             ),
-            PreemptionPhase::Contested(other) => (
-                WaitReason::PREEMPTION_IN_PROGRESS,
-                format!("its victims are marked for {other}, which is scheduled first"),
-            ),
+            PreemptionPhase::Contested(other) => {
+                let until = self.next_toleration_end(question, now);
+                self.queue.set(unit, WaitState::ForChange { until });
+                let other = self.view.preemptor_shown_in(&unit.key().name.namespace, &other);
+                let why = format!("its victims are marked for {other}, which is scheduled first");
+                return StepOutcome::Wait { reason: WaitReason::PREEMPTION_IN_PROGRESS, why };
+            }
         };
         self.wait_for_change(unit, reason, why)
+    }
+
+    /// When the preemptor may get a candidate that is protected until then.
+    fn next_toleration_end(&self, question: &Question, now: Timestamp) -> Option<Timestamp> {
+        let loaded = self.view.loaded();
+        next_toleration_end(&loaded.snapshot, self.view.policy(), &question.preemptor(loaded), now)
     }
 
     fn wait_for_change(&mut self, unit: &UnitRef, reason: WaitReason, why: String) -> StepOutcome {
         self.queue.set(unit, WaitState::ForChange { until: None });
         StepOutcome::Wait { reason, why }
+    }
+
+    /// Puts an incomplete gang to wait. A group gives up its nominations and its preemption (docs/rules/kubernetes-groups.md#g26).
+    fn wait_for_members(&mut self, unit: &UnitRef, now: Timestamp) -> StepOutcome {
+        let why = match unit {
+            UnitRef::Group(_) => {
+                self.give_up_preemption(unit, now);
+                "waiting for the rest of its pods"
+            }
+            _ => "waiting for the rest of its pods, or for pods of an earlier start to terminate",
+        };
+        self.queue.wait(unit, WaitState::ForChange { until: None });
+        StepOutcome::Wait { reason: WaitReason::GangIncomplete, why: why.to_owned() }
+    }
+
+    fn give_up_preemption(&mut self, unit: &UnitRef, now: Timestamp) {
+        self.send_all(self.preemption(unit, now).clear_nominations(), now);
+        self.preemptions.release(unit.clone());
     }
 
     fn wait_for_victims(&mut self, unit: &UnitRef) -> StepOutcome {
@@ -455,7 +486,7 @@ impl Scheduler {
         (reason, why): (WaitReason, &str),
         now: Timestamp,
     ) {
-        let parked = ParkedFor { until, reason, why: why.into(), held_back: false };
+        let parked = ParkedFor { until, reason, why: why.into(), for_older_unit: false };
         for member in self.queue.wait_with_class(unit, (parked, self.preemptions.has_victims(unit)), &self.view, now) {
             self.report_waiting(&member, reason, why, now);
         }

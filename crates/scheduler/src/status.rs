@@ -1,11 +1,13 @@
-//! Conditions of pods and PodGroups: whether they are scheduled, and why not. Conditions are for people and other programs; no decision
-//! reads them. A condition that shows why a unit waits is rewritten only when the reason changes, not for other details in its message.
+//! Conditions of pods and PodGroups: whether they are scheduled, and why not. These conditions are for people and other programs; no
+//! decision reads them. A condition that shows why a unit waits is rewritten only when the reason changes, not for other details in its message.
 
 use std::collections::BTreeSet;
 
-use reprieve_api::{Kind, NamespacedName, Object, ObjectKey};
-use reprieve_engine::Timestamp;
+use reprieve_api::{Kind, NamespacedName, Object, ObjectKey, Pod};
+use reprieve_engine::laws::Mismatch;
+use reprieve_engine::{Priority, Timestamp};
 use reprieve_loader::timestamp;
+use reprieve_report::reasons::no_node_available;
 use reprieve_report::unit_ref::UnitRef;
 
 use crate::action::{Action, ConditionUpdate, EventReason};
@@ -43,8 +45,13 @@ impl StatusUpdates {
         self.groups.extend(groups.map(|(key, _)| key.name.clone()));
     }
 
+    /// The groups of which the object or a pod changed since the last call of [`Self::update_groups`].
+    pub fn changed_groups(&self) -> impl Iterator<Item = &NamespacedName> {
+        self.groups.iter()
+    }
+
     /// Updates the conditions of the groups that changed. If the pods of a group name several schedulers, the scheduler of the first pod
-    /// by name reports a refused preemption priority.
+    /// by name reports a refused preemption priority, and a pod with another priority.
     pub fn update_groups(&mut self, view: &ClusterView, now: Timestamp) -> Vec<Request> {
         let mut requests = Vec::new();
         for name in std::mem::take(&mut self.groups) {
@@ -58,6 +65,7 @@ impl StatusUpdates {
             }
             if members.first().is_some_and(is_ours) {
                 requests.extend(refused_priority(&key, view, now));
+                requests.extend(mismatch(&key, view, now));
             }
         }
         requests
@@ -71,9 +79,9 @@ impl StatusUpdates {
         view: &ClusterView,
         now: Timestamp,
     ) -> Vec<Request> {
-        let full = format!("{reason}: {why}");
-        let message = stored_message(&full);
-        let mut waiting = |key: ObjectKey, type_| {
+        let why = format!("{reason}: {why}");
+        let mut waiting = |key: ObjectKey, type_, full: String| {
+            let message = stored_message(&full);
             let written = written(&key, type_, view);
             let shown = written.as_ref().filter(|written| !written.holds && written.reason == UNSCHEDULABLE);
             let is_new = self.reported.is_new(&key, shown.map(|written| written.message), reason, message);
@@ -81,19 +89,27 @@ impl StatusUpdates {
             let condition = ConditionUpdate { type_, holds: false, reason: UNSCHEDULABLE, message, since: now };
             let event_key = key.clone();
             let request = if is_new { write(key, condition, written.as_ref(), view) } else { None };
-            request.map(|request| request.then_event(event_key, None, EventReason::FailedScheduling, full.clone()))
+            request.map(|request| request.then_event(event_key, None, EventReason::FailedScheduling, full))
         };
         let pending = view.members(unit).into_iter().filter(|name| view.pod(name).is_some_and(needs_place));
-        let pods = pending.filter_map(|name| waiting(ObjectKey::new(Kind::Pod, name), SCHEDULED));
+        let of_pod = no_node_available(view.loaded().snapshot.node_ids().len(), &why);
+        let pods = pending.filter_map(|name| waiting(ObjectKey::new(Kind::Pod, name), SCHEDULED, of_pod.clone()));
         let mut requests: Vec<Request> = pods.collect();
         if let UnitRef::Group(_) = unit {
             let key = unit.key();
             if !holds(&key, GROUP_SCHEDULED, view) {
-                requests.extend(waiting(key.clone(), GROUP_SCHEDULED));
+                requests.extend(waiting(key.clone(), GROUP_SCHEDULED, why));
             }
-            requests.extend(mismatch(&key, view, now));
         }
         requests
+    }
+
+    /// Notes that a unit preempts: the next report why it waits is written even if the reason is the same, because it names other victims.
+    pub fn preempting(&mut self, unit: &UnitRef, view: &ClusterView) {
+        for pod in view.members(unit) {
+            self.reported.forget(&ObjectKey::new(Kind::Pod, pod));
+        }
+        self.reported.forget(&unit.key());
     }
 
     /// Forgets what was reported on an object that is deleted.
@@ -110,8 +126,7 @@ fn scheduled(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Option<Requ
     let Some(Object::PodGroup(group)) = view.live.get(key) else { return None };
     let gang = group.spec.scheduling_policy.gang.as_ref();
     let needed = gang.map_or(1, |gang| usize::try_from(gang.min_count).unwrap_or(0)).max(1);
-    let is_unbound =
-        |pod: &&NamespacedName| view.pod(pod).is_none_or(|pod| pod.node_name.is_none()) || view.assumed.is_binding(pod);
+    let is_unbound = |name: &&NamespacedName| !view.pod(name).is_some_and(runs) || view.assumed.is_binding(name);
     let members = view.live.members(key);
     // At most this many members may be unbound; one more, and too few are bound.
     let max_unbound = members.len().checked_sub(needed)?;
@@ -123,15 +138,22 @@ fn scheduled(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Option<Requ
     update(key.clone(), condition, view)
 }
 
-/// Reports whether a pod of the group has another priority than the group (docs/rules/kubernetes-groups.md#g20). Only a group that waits is
-/// checked: a group that is scheduled after its pods were corrected keeps the condition until it waits again.
+fn runs(pod: &Pod) -> bool {
+    pod.node_name.is_some() && pod.metadata.deletion_timestamp.is_none()
+}
+
+/// Reports whether a pod of the group, pending or running, itself has another priority than the group
+/// (docs/rules/kubernetes-groups.md#g20).
 fn mismatch(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Option<Request> {
     let loaded = view.loaded();
     let group = loaded.names.group_id(&key.name).map(|group| loaded.snapshot.group(group))?;
-    let mismatching = group.members.iter().find(|pod| loaded.snapshot.pod(**pod).priority != group.priority);
+    let mismatching = group.members.iter().find_map(|&pod| match loaded.snapshot.pod(pod).mismatch {
+        Some(Mismatch::Priority { member, .. }) => Some((member, pod)),
+        Some(Mismatch::Preempting { .. }) | None => None,
+    });
     let (reason, message) = match mismatching {
-        Some(&pod) => {
-            let (priority, pod) = (loaded.snapshot.pod(pod).priority.0, loaded.names.pod(pod));
+        Some((Priority(priority), pod)) => {
+            let pod = loaded.names.pod(pod);
             (MISMATCH, format!("{MISMATCH}: {pod} has priority {priority}, and its group {}", group.priority.0))
         }
         None if holds(key, MISMATCH, view) => {

@@ -1,6 +1,6 @@
 //! Deliberate bugs, enabled only by the feature `deliberate-bugs`: tests show that the simulator's invariants detect each of them.
 
-/// The name of the unit or object that [`Bug::Panic`] and [`Bug::PanicInObserve`] fail.
+/// The name of the unit or object that [`Bug::Panic`], [`Bug::PanicInObserve`] and [`Bug::PanicInRebuild`] fail.
 pub(crate) const FATAL: &str = "fatal";
 
 /// A deliberate bug.
@@ -20,6 +20,8 @@ pub enum Bug {
     EarlyQuota,
     /// Reading an object named `fatal` panics and leaves a snapshot without pods.
     PanicInObserve,
+    /// Reading a pod named `fatal` panics when the snapshot is rebuilt.
+    PanicInRebuild,
     /// While an object is set aside, the snapshot is not rebuilt.
     BrokenObjectStopsRebuild,
     /// A bound pod whose labels change is no longer counted on its node.

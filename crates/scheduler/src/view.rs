@@ -162,7 +162,8 @@ impl ClusterView {
         }
     }
 
-    /// The unit as a preemptor of the engine, and its pods; `None` while pods are missing or pods of an earlier start are terminating.
+    /// The unit as a preemptor of the engine, and its pods; `None` while pods are missing, or while pods of an earlier start of a job are
+    /// terminating.
     pub fn preemptor(&self, unit: &UnitRef) -> Option<(PreemptorId, Vec<PodId>)> {
         let Loaded { snapshot, names, .. } = self.loaded();
         let is_current = |pod: &PodId| {
@@ -175,16 +176,26 @@ impl ClusterView {
                 Some((PreemptorId::Pod(id), vec![id]))
             }
             UnitRef::Group(name) => {
-                let id = names.group_id(name)?;
+                let Some(id) = names.group_id(name) else {
+                    // The decision about a single member says that its group does not exist.
+                    let mut members = self.members(unit).into_iter().filter_map(|pod| names.pod_id(&pod));
+                    let member = members.find(|&pod| snapshot.pod(pod).node.is_none())?;
+                    return Some((PreemptorId::Pod(member), vec![member]));
+                };
                 let group = snapshot.group(id);
+                let current = || group.members.iter().copied().filter(|&pod| snapshot.pod(pod).terminating.is_none());
                 // The decision checks whether enough pods take part, and names those that do not.
-                let complete = group.members.len() >= group.min_count.max(1) && group.members.iter().all(is_current);
-                let members = group.members.iter().copied().filter(|&pod| snapshot.pod(pod).takes_part());
+                let complete = current().count() >= group.min_count.max(1);
+                let members = current().filter(|&pod| snapshot.pod(pod).takes_part());
                 complete.then(|| (PreemptorId::Group(id), members.collect()))
             }
             UnitRef::Job(_) => {
-                self.live.get(&unit.key())?;
-                let members = self.members(unit).into_iter().filter_map(|name| names.pod_id(&name));
+                let members = self.members(unit);
+                let is_from_owner = |name: &NamespacedName| self.pod(name).is_some_and(|pod| pod.owner_gang.is_some());
+                if self.live.get(&unit.key()).is_none() && !members.first().is_some_and(is_from_owner) {
+                    return None;
+                }
+                let members = members.into_iter().filter_map(|name| names.pod_id(&name));
                 let is_pending = |pod: &PodId| {
                     let pod = snapshot.pod(*pod);
                     pod.node.is_none() && pod.takes_part()
@@ -289,7 +300,8 @@ impl ClusterView {
     /// Updates the snapshot after a possible change of a pod; `None` if the change does not matter to any unit.
     pub fn update_pod(&mut self, name: &NamespacedName, bugs: Bugs) -> Option<PodUpdate> {
         let before = self.live.pod(name).cloned();
-        let mut after = self.pods.get(name).map(|pod| self.assumed.apply(name, pod)).filter(|pod| !is_finished(pod));
+        let assumed = self.pods.get(name).map(|pod| self.assumed.apply(name, pod)).filter(|pod| !is_finished(pod));
+        let mut after = assumed.map(|pod| self.live.with_gang(pod));
         if let Some(pod) = after.as_mut().filter(|pod| pod.metadata.deletion_timestamp.is_some())
             && bugs.has(Bug::SecondRound)
         {

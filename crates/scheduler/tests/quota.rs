@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use reprieve_api::kinds::{Kind, Object, ObjectKey};
 use reprieve_api::kueue::workload_of_job;
+use reprieve_api::meta::NamespacedName;
 use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_engine::Timestamp;
@@ -230,6 +231,42 @@ fn pending_workloads_are_listed_by_defined_queue_and_reason() {
     let mut reasons: Vec<_> = scheduler.waiting_by_queue().map(|(queue, reason)| (queue, reason.as_str())).collect();
     reasons.sort();
     assert_eq!(reasons, [("other".to_owned(), "InvalidObject"), ("team".to_owned(), "NoFeasiblePlan")]);
+}
+
+/// Queue `team` lends 2 of its 4 cpus to `other`, which cannot be made to return them.
+const LENT: &str = "
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: other}
+spec:
+  cohortName: all
+  resourceGroups:
+  - coveredResources: [cpu]
+    flavors: [{name: plain, resources: [{name: cpu, nominalQuota: 0}]}]
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: other, namespace: default}
+spec: {clusterQueue: other}
+";
+
+/// docs/rules/kueue.md#ka1: a `BestEffortFIFO` queue gets lent quota back before others borrow more of it.
+#[test]
+fn quota_of_a_waiting_workload_is_not_lent_again() {
+    let cluster = CLUSTER.replace("queueingStrategy", "cohortName: all\n  queueingStrategy");
+    let loan = workload("loan", "other", 0, 2, &admitted(2).replace("team", "other"));
+    let (owner, borrower) = (workload("owner", "team", 0, 4, "{}"), workload("borrower", "other", 100, 1, "{}"));
+    let text = [cluster.as_str(), LENT, &loan, &owner, &borrower].concat();
+    let mut scheduler = synced(&text, PlacementMode::QuotaOnly);
+    let waiting = steps(&mut scheduler, NOW);
+    assert_eq!(admits(&waiting), [""; 0]);
+    for (action, _) in waiting.into_iter().flat_map(|step| step.actions) {
+        scheduler.observe(Event::ActionCompleted { action, result: ActionResult::Ok { version: 0 } }, NOW);
+    }
+    let key = ObjectKey::new(Kind::KueueWorkload, NamespacedName::new("default", "loan"));
+    scheduler.observe(Event::Deleted { key, version: 101 }, NOW);
+    assert_eq!(admits(&steps(&mut scheduler, NOW)), ["owner"]);
 }
 
 fn refused(message: &str) -> String {

@@ -10,6 +10,7 @@ use reprieve_engine::policy::kueue::{FairSharing, Kueue, PlacementMode, Strategy
 use reprieve_engine::policy::yunikorn::YuniKorn;
 use reprieve_engine::{Policy, Timestamp};
 use reprieve_loader::{Amounts, QueueSpec};
+use reprieve_report::gpu_hours::GpuResources;
 use reprieve_translate::kueue_objects::{cluster_queue, flavor, flavor_quotas, local_queue, resource_groups};
 use reprieve_translate::queue_tree::NeutralQueues;
 use reprieve_translate::to_koordinator::elastic_quotas;
@@ -64,6 +65,7 @@ pub fn setup(seed: u64, policy: &str, faults: Faults) -> RunConfig {
     let n = rng.range(8, 30);
     let submissions = (0..n).map(|index| submission(&mut rng, index, gpus, &policy)).collect();
     RunConfig {
+        gpus: GpuResources::default(),
         policy,
         objects,
         submissions,

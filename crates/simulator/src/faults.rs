@@ -54,7 +54,7 @@ faults! {
     lost_requests LostRequest 10_000;
     /// A victim takes minutes to terminate.
     slow_victims SlowVictim 100_000;
-    /// A node is removed, and added again after minutes (drawn once per step).
+    /// A node is removed, and added again after minutes (drawn once per point in time).
     lost_nodes LostNode 500;
     /// The scheduler is restarted (drawn once per step).
     restarts Restart 5_000;

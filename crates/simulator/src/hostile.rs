@@ -25,11 +25,6 @@ pub const NODE: &str = "only-tenant-b";
 /// The scheduler of pods without a `schedulerName`.
 pub const SCHEDULER: &str = "default-scheduler";
 
-/// Whether harmless objects have forged marks. The scheduler still reads marks from annotations, and removes those that it does not need.
-const FORGES_MARKS: bool = true;
-/// Whether harmless objects include queue configurations. The loader still reads them from every namespace.
-const FORGES_QUEUES: bool = false;
-
 /// Whether the objects may affect other tenants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Harm {
@@ -116,8 +111,9 @@ impl<'t> Hostile<'t> {
 
     /// The kinds that a tenant can write: those in a namespace.
     pub fn kinds() -> impl Iterator<Item = Kind> {
-        let is_forged = |kind: &Kind| FORGES_QUEUES || *kind != Kind::ConfigMap;
-        Kind::ALL.iter().copied().filter(|kind| kind.resource().scope == Scope::Namespaced).filter(is_forged)
+        // A scheduler watches the one ConfigMap that its configuration names, never that of a tenant.
+        let namespaced = Kind::ALL.iter().copied().filter(|kind| kind.resource().scope == Scope::Namespaced);
+        namespaced.filter(|kind| *kind != Kind::ConfigMap)
     }
 
     /// The node of the tenant, which an administrator created. Its taint keeps all other pods away.
@@ -181,11 +177,6 @@ impl<'t> Hostile<'t> {
         }
         if self.chance(60) {
             metadata["annotations"] = self.annotations();
-        }
-        if self.harm == Harm::None && !FORGES_MARKS {
-            for field in ["labels", "annotations"] {
-                metadata[field].as_object_mut().map(|words| words.remove(words::PREEMPTED_FOR));
-            }
         }
         if self.chance(40) {
             metadata["ownerReferences"] = self.owners();

@@ -12,6 +12,7 @@ use reprieve_loader::Amounts;
 use reprieve_loader::build::{OnInvalid, load_for};
 use reprieve_loader::policy::reads;
 use reprieve_loader::requests;
+use reprieve_report::gpu_hours::GpuResources;
 use reprieve_translate::queue_tree::NeutralQueues;
 use reprieve_translate::to_koordinator::elastic_quotas;
 use reprieve_translate::to_kueue;
@@ -47,6 +48,10 @@ pub struct SimulationInput {
     pub faults: Faults,
     /// The time until another operator deletes a pod with the soft-eviction label.
     pub soft_eviction_micros: i64,
+    /// The resources that count as GPUs.
+    pub gpus: GpuResources,
+    /// For a trace: how many times as fast as in the trace the jobs arrive.
+    pub load: Option<f64>,
     /// The assumptions behind synthetic data, one sentence each.
     pub assumptions: Vec<String>,
     /// The random seed.
@@ -54,6 +59,16 @@ pub struct SimulationInput {
 }
 
 impl SimulationInput {
+    /// A trace whose jobs arrive `load` times as fast.
+    pub fn with_load(mut self, load: f64) -> Self {
+        for (submission, _) in &mut self.submissions {
+            let after = (submission.at.0 - self.start.0) as f64 / load;
+            submission.at = self.start.plus_micros(after as i64);
+        }
+        self.assumptions.push(format!("load: jobs arrive {load} times as fast as in the trace"));
+        Self { load: Some(load), ..self }
+    }
+
     /// The configuration of a run under a policy; an error if the policy cannot use the objects.
     pub fn setup(&self, policy: Policy) -> Result<RunConfig, InputError> {
         let mut objects: Vec<Object> =
@@ -92,6 +107,7 @@ impl SimulationInput {
             end: self.end,
             faults: self.faults,
             soft_eviction_micros: self.soft_eviction_micros,
+            gpus: self.gpus.clone(),
             sample_micros: ((self.end.0 - self.start.0) / SAMPLES).max(1_000_000),
             explains: false,
             seed: self.seed,

@@ -13,7 +13,7 @@ mod no_double_eviction;
 mod no_second_preemption;
 mod queue_limits_hold;
 mod quota;
-mod victims_have_a_standing_plan;
+mod victims_have_a_valid_plan;
 
 use reprieve_engine::Timestamp;
 use reprieve_scheduler::Step;
@@ -59,7 +59,7 @@ impl Invariants {
     fn at_step(&mut self, cluster: &VirtualCluster, step: &Step) -> Result<(), Violation> {
         named("gangs are evicted whole", cluster, gangs_are_evicted_whole::check(cluster, step))?;
         named("gangs start with their minimum", cluster, gangs_start_with_min_count::check(cluster, step))?;
-        named("victims have a standing plan", cluster, victims_have_a_standing_plan::check(cluster, step))?;
+        named("victims have a valid plan", cluster, victims_have_a_valid_plan::check(cluster, step))?;
         named("no double eviction", cluster, self.no_double_eviction.check(cluster, step))?;
         named("no second preemption", cluster, self.no_second_preemption.check(cluster, step))?;
         named("hostile tenant is left alone", cluster, hostile_tenant_is_left_alone::check(step))?;

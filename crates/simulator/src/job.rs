@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use reprieve_api::NamespacedName;
 use reprieve_engine::Timestamp;
+use reprieve_report::gpu_hours::lost_micros;
 
 use crate::run::RunInterval;
 use crate::submission::Submission;
@@ -18,6 +19,8 @@ pub(crate) struct Job {
     /// The number of evictions of its pods.
     pub evictions: u32,
     pub lost_micros: i64,
+    /// The work of the finished parts.
+    pub finished_micros: i64,
     /// The intervals in which a part ran, and that are over.
     pub ran: Vec<RunInterval>,
 }
@@ -43,12 +46,31 @@ impl Job {
     pub fn new(submission: Submission) -> Self {
         let n = if submission.gang.is_some() { 1 } else { submission.pods };
         let parts = (0..n).map(|_| Replica::default()).collect();
-        Self { submission, parts, first_started: None, finished: None, evictions: 0, lost_micros: 0, ran: Vec::new() }
+        Self {
+            submission,
+            parts,
+            first_started: None,
+            finished: None,
+            evictions: 0,
+            lost_micros: 0,
+            finished_micros: 0,
+            ran: Vec::new(),
+        }
     }
 
     /// The indices of the pods of a part.
     pub fn members(&self, part: usize) -> std::ops::Range<usize> {
         if self.submission.gang.is_some() { 0..self.submission.pods } else { part..part + 1 }
+    }
+
+    fn n_members(&self, part: usize) -> i64 {
+        i64::try_from(self.members(part).len()).unwrap_or(i64::MAX)
+    }
+
+    /// The number of pods that are still to be created: they wait for quota, or for pods of an earlier start to end.
+    pub fn n_uncreated(&self) -> usize {
+        let uncreated = self.parts.iter().enumerate().filter(|(_, part)| !part.done && part.pods.is_empty());
+        uncreated.map(|(part, _)| self.members(part).len()).sum()
     }
 
     /// Notes that a pod runs. If its part now runs, returns the microseconds until the part is finished.
@@ -77,8 +99,8 @@ impl Job {
         let worked = now.0 - since.0;
         let kept = self.submission.checkpoint_micros.map_or(0, |every| worked / every.max(1) * every);
         state.saved_micros += kept;
-        let pods = i64::try_from(self.members(part).len()).unwrap_or(i64::MAX);
-        self.lost_micros += (worked - kept).saturating_mul(pods);
+        let lost = lost_micros(Some(since), Some(since.plus_micros(kept)), now).unwrap_or(0);
+        self.lost_micros += lost.saturating_mul(self.n_members(part));
     }
 
     /// Notes that a part is finished.
@@ -88,6 +110,8 @@ impl Job {
         if let Some(since) = state.running_since {
             self.ran.push(RunInterval { from: since.0, to: Some(now.0) });
         }
+        let work = self.submission.running_micros.unwrap_or(0);
+        self.finished_micros += work.saturating_mul(self.n_members(part));
         if self.is_done() {
             self.finished = Some(now);
         }

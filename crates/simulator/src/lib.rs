@@ -5,7 +5,7 @@
 //! scheduler, and uses [`shrink`] to minimize a violation. The same input and seed give the same results, byte for byte, on every machine.
 //!
 //! [`faults`] defines the kinds of faults, and `fault_injector` draws them. A [`submission`] is a job as it is submitted; `job` is its
-//! state in the simulation. [`virtual_cluster`] connects all parts.
+//! state in the simulation. [`hostile`] creates the objects of a hostile tenant. [`virtual_cluster`] connects all parts.
 
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "clocks, files and hash maps make runs differ")]
@@ -15,6 +15,7 @@ pub mod campaign;
 mod fault_injector;
 pub mod faults;
 pub mod hostile;
+mod incomplete_gangs;
 pub mod input;
 pub mod invariants;
 mod job;

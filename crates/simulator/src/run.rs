@@ -2,6 +2,7 @@
 
 use reprieve_api::NamespacedName;
 use reprieve_engine::Timestamp;
+use reprieve_report::gpu_hours::GpuResources;
 use serde::Serialize;
 
 /// The results of a run. Times are in microseconds since 1970.
@@ -21,10 +22,14 @@ pub struct Run {
     pub samples: Vec<Sample>,
     /// Counters of the run.
     pub counts: Counts,
-    /// The resource that usage is measured in.
+    /// The resource that usage is measured in: that of the GPUs, or `cpu` if no node has GPUs.
     pub resource: String,
+    /// The resources that count as GPUs.
+    pub gpus: GpuResources,
     /// The amount of that resource on all nodes.
     pub capacity: i64,
+    /// The largest amount that bound pods requested at any time.
+    pub peak: i64,
 }
 
 /// Counters of a run.
@@ -48,6 +53,7 @@ pub struct Counts {
 }
 
 /// The history of a job.
+// Fields: one for each figure of a job.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JobRecord {
@@ -73,6 +79,12 @@ pub struct JobRecord {
     pub evictions: u32,
     /// The lost work of all its pods.
     pub lost_micros: i64,
+    /// The time for which its pods held nodes while too few of them were bound to run.
+    pub idle_micros: i64,
+    /// The work of all its pods that have finished.
+    pub finished_micros: i64,
+    /// What it holds at the end of the run without being able to run.
+    pub held: Option<HeldNodes>,
     /// The intervals in which it ran, in the order of their starts; those of independent pods may overlap.
     pub ran: Vec<RunInterval>,
 }
@@ -84,6 +96,15 @@ pub struct RunInterval {
     pub from: i64,
     /// The end; `None` if it still ran at the end of the run.
     pub to: Option<i64>,
+}
+
+/// The pods of an incomplete gang that are bound: they hold nodes, but are too few to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct HeldNodes {
+    /// The number of bound pods.
+    pub pods: usize,
+    /// Since when.
+    pub since: i64,
 }
 
 /// A gang: its pods run together or not at all, and are recreated together.
@@ -138,7 +159,7 @@ pub struct Sample {
     pub used: i64,
     /// The number of bound pods.
     pub running: usize,
-    /// The number of pending pods.
+    /// The number of pods that wait for nodes or for quota.
     pub pending: usize,
     /// The amount that each queue uses.
     pub by_queue: Vec<(String, i64)>,

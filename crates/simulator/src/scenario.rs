@@ -18,6 +18,7 @@ use reprieve_api::{InputError, Object, ObjectRef, ObjectSet, Profile, Source};
 use reprieve_engine::Timestamp;
 use reprieve_loader::time::parse_time;
 use reprieve_loader::{QueueSpec, requests, timestamp};
+use reprieve_report::gpu_hours::GpuResources;
 use reprieve_translate::queue_tree::NeutralQueues;
 use serde::Deserialize;
 use serde_json::Value;
@@ -221,6 +222,8 @@ impl Scenario {
             end: self.end,
             faults: self.spec.faults,
             soft_eviction_micros: self.spec.soft_eviction.map_or(20_000_000, |span| span.0),
+            gpus: GpuResources::default(),
+            load: None,
             assumptions: Vec::new(),
             seed,
         }

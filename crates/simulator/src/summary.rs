@@ -9,6 +9,8 @@ use crate::run::{JobRecord, Run, Sample};
 
 const MICROS_PER_HOUR: f64 = 3_600_000_000.0;
 const MICROS_PER_SECOND: f64 = 1_000_000.0;
+/// How long a gang must have held nodes without running to be reported as stuck: longer than victims take to terminate.
+const STUCK_MICROS: i64 = 600_000_000;
 
 /// The figures of a run under one policy.
 // Fields: one for each figure of the JSON output.
@@ -33,8 +35,12 @@ pub struct Summary {
     pub unforeseen_second_order_evictions: usize,
     /// The resource of `lost_hours`, `utilisation` and `fairness`: GPUs, or cpu if no node has GPUs.
     pub resource: String,
-    /// Lost work, in hours of the resource.
+    /// The work of pods that finished, in hours of the resource.
+    pub goodput_hours: f64,
+    /// What was lost, in hours of the resource: the work of interrupted pods since their last checkpoint, and `idle_hours`.
     pub lost_hours: f64,
+    /// The part of `lost_hours` that pods of incomplete gangs held without running.
+    pub idle_hours: f64,
     /// The wait of jobs before their first start, by priority, highest first. A job that never started waited until the end of
     /// the run.
     pub waiting: Vec<Waiting>,
@@ -45,6 +51,8 @@ pub struct Summary {
     /// Jain's fairness index over the use of the queues with jobs, relative to their guarantees: 1 is fair. If one of these queues has no
     /// guarantee, all count the same. `None` for fewer than two queues, or if no queue used the resource.
     pub fairness: Option<f64>,
+    /// The gangs that hold nodes at the end of the run, and have not been able to run for at least 10 minutes.
+    pub stuck: Vec<StuckGang>,
     /// The number of times that a preemption evicted some pods of an all-or-nothing gang, but fewer than its minimum.
     pub partial_gangs: usize,
     /// The number of calls of the engine.
@@ -53,6 +61,22 @@ pub struct Summary {
     pub events: u64,
     /// The number of injected faults.
     pub faults: u64,
+}
+
+/// A gang that holds nodes and cannot run, because too few of its pods are bound.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StuckGang {
+    /// The name of the job.
+    pub job: String,
+    /// The number of bound pods.
+    pub pods: usize,
+    /// The number of pods that it needs.
+    pub needed: usize,
+    /// What the bound pods hold of the resource.
+    pub holds: f64,
+    /// Since when it has held nodes without running, in seconds after the start of the run.
+    pub since_seconds: i64,
 }
 
 /// The wait of jobs of one priority before their first start.
@@ -82,7 +106,10 @@ pub struct Percentiles {
 /// Summarizes a run.
 pub fn summary(policy: &str, run: &Run, queues: &NeutralQueues) -> Summary {
     let jobs = &run.jobs;
-    let lost: f64 = jobs.iter().map(|job| job.lost_micros as f64 * job.each as f64).sum();
+    let hours = |micros: fn(&JobRecord) -> i64| {
+        let total: f64 = jobs.iter().map(|job| micros(job) as f64 * job.each as f64).sum();
+        rounded(total / MICROS_PER_HOUR / amount_per_unit(&run.resource), 100.0)
+    };
     let priorities: BTreeSet<i32> = jobs.iter().map(|job| job.priority).collect();
     let waiting = priorities.into_iter().rev().filter_map(|priority| {
         let of_priority: Vec<&JobRecord> = jobs.iter().filter(|job| job.priority == priority).collect();
@@ -99,11 +126,14 @@ pub fn summary(policy: &str, run: &Run, queues: &NeutralQueues) -> Summary {
         foreseen_second_order_evictions: second_order().filter(|eviction| eviction.foreseen).count(),
         unforeseen_second_order_evictions: second_order().filter(|eviction| !eviction.foreseen).count(),
         resource: run.resource.clone(),
-        lost_hours: rounded(lost / MICROS_PER_HOUR / amount_per_unit(&run.resource), 100.0),
+        goodput_hours: hours(|job| job.finished_micros),
+        lost_hours: hours(|job| job.lost_micros.saturating_add(job.idle_micros)),
+        idle_hours: hours(|job| job.idle_micros),
         waiting: waiting.collect(),
         gang_start: percentiles(run, jobs.iter().filter(|job| job.gang.is_some())),
         utilisation: rounded(mean(run, |sample| sample.used) / (run.capacity as f64).max(1.0), 1000.0),
         fairness: fairness(run, queues),
+        stuck: jobs.iter().filter_map(|job| stuck_gang(run, job)).collect(),
         partial_gangs: partial_gangs(run),
         decisions: run.counts.decisions,
         events: run.counts.events,
@@ -143,7 +173,8 @@ fn mean(run: &Run, of: impl Fn(&Sample) -> i64) -> f64 {
 fn fairness(run: &Run, queues: &NeutralQueues) -> Option<f64> {
     let names: BTreeSet<&String> = run.jobs.iter().filter_map(|job| job.queue.as_ref()).collect();
     let guarantee = |name: &str| -> Option<f64> {
-        let amount = *queues.get(name)?.guarantee.get(&run.resource)?;
+        let guarantee = &queues.get(name)?.guarantee;
+        let amount = if run.resource == "cpu" { *guarantee.get("cpu")? } else { run.gpus.of(guarantee) };
         (amount > 0).then(|| amount as f64 / amount_per_unit(&run.resource))
     };
     let weights: Option<BTreeMap<&String, f64>> = names.iter().map(|&name| Some((name, guarantee(name)?))).collect();
@@ -155,6 +186,17 @@ fn fairness(run: &Run, queues: &NeutralQueues) -> Option<f64> {
     let shares: Vec<f64> = names.iter().map(|&name| share(name)).collect();
     let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|share| share * share).sum::<f64>());
     (shares.len() > 1 && squares > 0.0).then(|| rounded(sum * sum / (shares.len() as f64 * squares), 1000.0))
+}
+
+fn stuck_gang(run: &Run, job: &JobRecord) -> Option<StuckGang> {
+    let (gang, held) = (job.gang?, job.held?);
+    (run.ended - held.since >= STUCK_MICROS).then(|| StuckGang {
+        job: job.name.clone(),
+        pods: held.pods,
+        needed: gang.min,
+        holds: held.pods as f64 * job.each as f64 / amount_per_unit(&run.resource),
+        since_seconds: (held.since - run.began) / 1_000_000,
+    })
 }
 
 /// Counts the pairs of a preemption and an all-or-nothing gang of which the preemption evicted fewer pods than the gang's minimum.

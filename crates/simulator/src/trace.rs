@@ -9,6 +9,7 @@ use std::fmt;
 use csv::{ReaderBuilder, StringRecord, Trim};
 use reprieve_api::{InputError, Object};
 use reprieve_engine::Timestamp;
+use reprieve_report::gpu_hours::GpuResources;
 use reprieve_translate::queue_tree::NeutralQueues;
 
 use crate::faults::Faults;
@@ -76,6 +77,8 @@ fn simulation_input(
         end: START.plus_micros(seconds * SECOND),
         faults: Faults::default(),
         soft_eviction_micros: 20 * SECOND,
+        gpus: GpuResources::default(),
+        load: Some(1.0),
         assumptions,
         seed: 0,
     }

@@ -206,7 +206,8 @@ impl VirtualCluster {
                 self.api.create(*node, now);
             }
             SimEvent::Sample => {
-                self.statistics.run.samples.push(self.statistics.usage.sample(now));
+                let uncreated = self.jobs.jobs.iter().map(Job::n_uncreated).sum();
+                self.statistics.run.samples.push(self.statistics.usage.sample(now, uncreated));
                 if self.timeline.next_at().is_some() {
                     self.timeline.add_after(self.setup.sample_micros, SimEvent::Sample);
                 }
@@ -237,16 +238,26 @@ impl VirtualCluster {
                 let name = NamespacedName::from_meta(&pod.metadata);
                 self.jobs.sync_owner(&mut self.timeline, &name);
                 let before = self.statistics.usage.put(pod);
+                let holds = pod.node_name.is_some() && pod.metadata.deletion_timestamp.is_none() && !pod.is_finished();
+                self.note_gang_pod(&name, holds);
                 self.count_budgets(&name.namespace);
                 self.follow_pod(pod, &before);
             }
             Event::Deleted { key, .. } if key.kind == Kind::Pod => {
                 self.statistics.usage.remove(&key.name);
+                self.note_gang_pod(&key.name, false);
                 self.jobs.sync_owner(&mut self.timeline, &key.name);
                 self.jobs.pod_deleted(&mut self.api, &mut self.timeline, &key.name);
                 self.count_budgets(&key.name.namespace);
             }
             _ => {}
+        }
+    }
+
+    /// Notes whether a pod holds a node, if it is one of a gang.
+    fn note_gang_pod(&mut self, pod: &NamespacedName, holds: bool) {
+        if let Some((job, gang)) = self.jobs.gang_of(pod) {
+            self.statistics.gangs.update(job, gang.min, pod, holds, self.timeline.now());
         }
     }
 

@@ -1,5 +1,5 @@
 //! Writes random clusters for policy Koordinator as PreemptionTest files: `random_jobs FIRST_SEED COUNT DIR [FEATURE...]`. Features are
-//! `arguments`, `quotas`, `members` and `obstacles`; default: all.
+//! `arguments`, `quotas`, `members`, `obstacles` and `gangs`; default: all.
 
 #![allow(clippy::disallowed_methods, reason = "it reads its arguments and writes files")]
 
@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         quotas: has("quotas"),
         members: has("members"),
         obstacles: has("obstacles"),
+        gangs: has("gangs"),
     };
     match write(seed, count, &PathBuf::from(folder), &options) {
         Ok(()) => ExitCode::SUCCESS,

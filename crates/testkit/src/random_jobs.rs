@@ -13,7 +13,7 @@ use pods::Pods;
 /// The time of every question.
 pub const NOW: &str = "2026-01-01T01:00:00Z";
 /// The name of the preemptor.
-pub const ASKING: &str = "asking-0";
+pub const PREEMPTOR: &str = "asking-0";
 
 /// An amount of cpu and of memory.
 type Amounts = [i64; 2];
@@ -29,11 +29,13 @@ pub struct Options {
     pub members: bool,
     /// Members under scheduling gates, and members of another scheduler.
     pub obstacles: bool,
+    /// Running gangs that are evicted whole; without it the argument `wholeGangs` is false, as in Koordinator.
+    pub gangs: bool,
 }
 
 impl Options {
     /// All features.
-    pub const EVERYTHING: Self = Self { arguments: true, quotas: true, members: true, obstacles: true };
+    pub const EVERYTHING: Self = Self { arguments: true, quotas: true, members: true, obstacles: true, gangs: true };
 }
 
 /// The cluster of this seed, as a PreemptionTest file without an expectation.
@@ -45,9 +47,9 @@ pub fn cluster(seed: u64, options: &Options) -> String {
     let total = [0, 1].map(|index| nodes.iter().map(|node| node.offers[index]).sum());
     let quotas = if options.quotas { quotas(rng, total, has_memory) } else { Vec::new() };
     let mut pods = Pods::new(&quotas, &nodes, has_memory);
-    pods.run_all(rng);
-    pods.ask(rng, options.members, options.obstacles);
-    pods.wait(rng);
+    pods.run_all(rng, options.gangs);
+    pods.add_preemptor(rng, options.members, options.obstacles);
+    pods.add_other_pending(rng);
     let mut documents = vec![test(rng, seed, options)];
     documents.extend(nodes.iter().map(Node::document));
     documents.extend(quotas.iter().map(Quota::document));
@@ -66,10 +68,13 @@ fn test(rng: &mut Rng, seed: u64, options: &Options) -> String {
             args.push(format!("{argument}: true"));
         }
     }
+    if !options.gangs {
+        args.push("wholeGangs: false".to_owned());
+    }
     format!(
         "apiVersion: reprieve.dev/v1alpha1\nkind: PreemptionTest\nmetadata: {{name: random-jobs-{seed}}}\nspec:\n  now: \
          \"{NOW}\"\n  profile: {{policy: Koordinator, args: {{{}}}}}\n  preemptor: {{kind: Pod, namespace: default, name: \
-         {ASKING}}}\n",
+         {PREEMPTOR}}}\n",
         args.join(", ")
     )
 }
@@ -79,6 +84,7 @@ struct Node {
     zone: &'static str,
     offers: Amounts,
     n_pods: usize,
+    /// The part of `spec` that keeps pods off the node.
     closed: Option<&'static str>,
 }
 

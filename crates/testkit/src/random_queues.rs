@@ -1,6 +1,7 @@
 //! Small random clusters for policy YuniKorn, each with one question: a queue tree of one to four levels with guarantees, maxima, fences,
 //! offsets and delays that YuniKorn accepts, one to five nodes that are nearly full, and one preempting pod, usually of a queue below its
-//! guarantee. The same seed gives the same bytes.
+//! guarantee. Some pods are nominated, of gangs, of a DaemonSet or without an application; some profiles have `compatibility` or other
+//! arguments. The same seed gives the same bytes.
 
 mod pods;
 mod tree;
@@ -34,16 +35,30 @@ pub fn cluster(seed: u64) -> String {
     pods.fill(&mut rng);
     let preemptor = pods.preemptor(&mut rng);
     pods.nominees(&mut rng);
-    let mut documents = vec![test(seed, &preemptor), config(&mut rng, &tree), classes(), DAEMON_SET.to_owned()];
+    pods.daemon(&mut rng);
+    let mut documents =
+        vec![test(seed, &preemptor, arguments(&mut rng)), config(&mut rng, &tree), classes(), DAEMON_SET.to_owned()];
     documents.extend(nodes.iter().map(Node::document));
+    documents.extend(pods.groups());
     documents.extend(pods.documents);
     documents.join("---\n")
 }
 
-fn test(seed: u64, preemptor: &str) -> String {
+/// The arguments of the profile: usually none, which is the design.
+fn arguments(rng: &mut Rng) -> &'static str {
+    match rng.up_to(20) {
+        0..=5 => "compatibility: \"1.8\"",
+        6 => "podOptOut: true",
+        7 => "wholeGangs: false",
+        8 => "compatibility: \"1.8\", wholeGangs: true",
+        _ => "",
+    }
+}
+
+fn test(seed: u64, preemptor: &str, arguments: &str) -> String {
     format!(
         "apiVersion: reprieve.dev/v1alpha1\nkind: PreemptionTest\nmetadata: {{name: random-queues-{seed}}}\nspec:\n  now: \
-         \"{NOW}\"\n  profile: {{policy: YuniKorn}}\n  preemptor: {{kind: Pod, namespace: default, name: {preemptor}}}\n"
+         \"{NOW}\"\n  profile: {{policy: YuniKorn, args: {{{arguments}}}}}\n  preemptor: {{kind: Pod, namespace: default, name: {preemptor}}}\n"
     )
 }
 

@@ -20,13 +20,13 @@ use reprieve_engine::{Outcome, WorkloadId};
 use reprieve_loader::build::{Loaded, OnInvalid, load};
 use reprieve_loader::policy::Question;
 
-use build::{Cluster, ExpectedQuestion, Template, ZONE, budget, from_scenario, priority_class, sourced};
+use build::{Cluster, ClusterWithPreemptor, Template, ZONE, budget, from_scenario, priority_class};
 use cohorts::CohortsBuilder;
 use list::List;
 
 pub use cohorts::Cohorts;
 
-/// The time of the question.
+/// The time of the decision.
 const NOW: &str = "2026-01-08T00:00:00Z";
 /// The priority of preempting gangs.
 const HIGH: i32 = 8_888_888;
@@ -47,9 +47,9 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// The snapshot and the question.
+    /// The snapshot, and the question: policy, preemptor and time.
     pub fn load(&self) -> (Loaded, Question) {
-        let loaded = load(&self.objects, OnInvalid::Reject).expect("the scenario's objects are sound");
+        let loaded = load(&self.objects, OnInvalid::Reject).expect("the scenario's objects are valid");
         let question = self.question(&loaded);
         (loaded, question)
     }
@@ -90,15 +90,15 @@ impl Scenario {
     /// Decides a cycle, and panics unless it considers every head and only the first gets the victims that all of them choose.
     pub fn check_cycle(&self, loaded: &Loaded, question: &Question) {
         let considered = self.cycle(loaded, question);
-        let asking = self.objects.kueue_workloads.iter().filter(|workload| workload.object.status.is_none());
-        assert_eq!(considered.len(), asking.count(), "heads");
+        let pending = self.objects.kueue_workloads.iter().filter(|workload| workload.object.status.is_none());
+        assert_eq!(considered.len(), pending.count(), "heads");
         for (index, head) in considered.iter().enumerate() {
-            let stands = match &head.result {
+            let is_expected = match &head.result {
                 CycleResult::Decided(Outcome::Preempt(plan)) => index == 0 && Some(plan.victims.len()) == self.victims,
                 CycleResult::Skipped(SkipReason::VictimTaken { by, .. }) => index > 0 && *by == considered[0].workload,
                 CycleResult::Decided(_) | CycleResult::Skipped(_) => false,
             };
-            assert!(stands, "head {index}: {:?}", head.result);
+            assert!(is_expected, "head {index}: {:?}", head.result);
         }
     }
 
@@ -117,7 +117,7 @@ impl Scenario {
 pub fn pod(nodes: usize, pods_per_node: usize) -> Scenario {
     let low = Template::new(3000 / pods_per_node, 1000);
     let cluster = Cluster::new(nodes).spread(nodes * pods_per_node, |_| low.clone());
-    cluster.asked_by_pod(3970).with_victims(pods_per_node)
+    cluster.preemptor_pod(3970).with_victims(pods_per_node)
 }
 
 /// A pod that needs a third of a node, where half of the pods have budgets and half of the budgets are exhausted.
@@ -126,15 +126,15 @@ pub fn pod_among_budgets(nodes: usize) -> Scenario {
     let low = |index| Template::new(300, 1000).label("app", &format!("app-{}", app(index)));
     let mut cluster = Cluster::new(nodes).spread(nodes * 10, low);
     for app in 0..100 {
-        cluster.objects.budgets.push(sourced(budget(app, if app % 2 == 0 { 0 } else { 2 })));
+        cluster.objects.budgets.push(from_scenario(budget(app, if app % 2 == 0 { 0 } else { 2 })));
     }
-    cluster.asked_by_pod(1900).with_victims(3)
+    cluster.preemptor_pod(1900).with_victims(3)
 }
 
 /// A pod that needs a third of a node, where every node has pods of ten priorities.
 pub fn pod_among_priorities(nodes: usize) -> Scenario {
     let low = |index: usize| Template::new(300, 1000 * (index * 7 / nodes % 10) as i32 + (index % 13) as i32);
-    Cluster::new(nodes).spread(nodes * 10, low).asked_by_pod(1900).with_victims(3)
+    Cluster::new(nodes).spread(nodes * 10, low).preemptor_pod(1900).with_victims(3)
 }
 
 /// A pod that needs a third of a node, where every third pod has a toleration by its priority class, without end or expired.
@@ -145,9 +145,9 @@ pub fn pod_among_tolerations(nodes: usize) -> Scenario {
     for (name, minimum, seconds) in
         [("plain", None, None), ("tolerant", Some(10_000_000), Some(-1)), ("patient", Some(10_000_000), Some(60))]
     {
-        cluster.objects.priority_classes.push(sourced(priority_class(name, minimum, seconds)));
+        cluster.objects.priority_classes.push(from_scenario(priority_class(name, minimum, seconds)));
     }
-    cluster.asked_by_pod(1900).with_victims(3)
+    cluster.preemptor_pod(1900).with_victims(3)
 }
 
 /// A gang whose members need three victims each, on completely full nodes with equal pods.
@@ -155,7 +155,7 @@ pub fn gang(nodes: usize, members: usize) -> Scenario {
     let low = Template::new(400, 1000);
     Cluster::new(nodes)
         .spread(nodes * 10, |_| low.clone())
-        .asked_by_gang(members, Template::new(1200, HIGH))
+        .preemptor_gang(members, Template::new(1200, HIGH))
         .with_victims(3 * members)
 }
 
@@ -164,7 +164,7 @@ pub fn gang_among_priorities(nodes: usize, members: usize) -> Scenario {
     let low = |index: usize| Template::new(400, 1000 * (index * 7 / nodes % 10) as i32);
     Cluster::new(nodes)
         .spread(nodes * 10, low)
-        .asked_by_gang(members, Template::new(1200, HIGH))
+        .preemptor_gang(members, Template::new(1200, HIGH))
         .with_victims(3 * members)
 }
 
@@ -181,14 +181,14 @@ pub fn gang_in_a_zone(nodes: usize, members: usize) -> Scenario {
 /// `GangPreemptionBasic`: a gang with a member for every node, each of which evicts all ten pods of the node.
 pub fn gang_clears_pods(nodes: usize) -> Scenario {
     let low = |index: usize| Template::new(40, 0).blue().port(8000 + index % 10);
-    Cluster::new(nodes).fill(10, low).asked_by_gang(nodes, Template::new(3970, HIGH)).with_victims(10 * nodes)
+    Cluster::new(nodes).fill(10, low).preemptor_gang(nodes, Template::new(3970, HIGH)).with_victims(10 * nodes)
 }
 
 /// `GangPreemptionPodGroups`: a gang with a member for every node evicts five gangs that also run on all nodes.
 pub fn gang_clears_gangs(nodes: usize) -> Scenario {
     let low = |index: usize| Template::new(600, 1000).port(8000 + index / nodes).group(index / nodes);
     let cluster = Cluster::new(nodes).gangs(5, nodes).spread(5 * nodes, low);
-    cluster.asked_by_gang(nodes, Template::new(3500, HIGH).port(9000)).with_victims(5 * nodes)
+    cluster.preemptor_gang(nodes, Template::new(3500, HIGH).port(9000)).with_victims(5 * nodes)
 }
 
 /// `GangPreemptionAffinity`: every node has an anchor pod that cannot be evicted, and each member must run on the node of one.
@@ -196,46 +196,54 @@ pub fn gang_with_affinity(nodes: usize) -> Scenario {
     let anchor = |_| Template::new(10, 9_999_999).blue().port(7000).kind("anchor");
     let low = |index: usize| Template::new(40, 0).blue().port(8000 + index % 10);
     let member = Template::new(3970, HIGH).memory(500).beside_blue();
-    Cluster::new(nodes).spread(nodes, anchor).fill(10, low).asked_by_gang(nodes, member).with_victims(10 * nodes)
+    Cluster::new(nodes).spread(nodes, anchor).fill(10, low).preemptor_gang(nodes, member).with_victims(10 * nodes)
 }
 
 /// A gang of 100 against one gang of ten per node. The pods are spread in the order of their numbers, so that ten gangs share ten nodes.
 pub fn gang_against_gangs(nodes: usize) -> Scenario {
     let low = |index: usize| Template::new(300, 1000).group(index / 10);
     let cluster = Cluster::new(nodes).gangs(nodes, 10).spread(10 * nodes, low);
-    cluster.asked_by_gang(100, Template::new(3970, HIGH)).with_victims(1000)
+    cluster.preemptor_gang(100, Template::new(3970, HIGH)).with_victims(1000)
 }
 
-/// A gang of 100 against gangs whose pods are far apart, such that no two gangs share all their nodes. A member evicts three gangs.
+/// A gang of 100 against gangs whose pods are far apart, such that no two gangs share all their nodes: the nth pods of all gangs are shifted
+/// by 89 nodes against those before. A member evicts three gangs.
 pub fn gang_against_scattered_gangs(nodes: usize) -> Scenario {
     let low = |index: usize| Template::new(400, 1000).group((index + index / nodes * 89) % nodes);
     let cluster = Cluster::new(nodes).gangs(nodes, 10).spread(10 * nodes, low);
-    cluster.asked_by_gang(100, Template::new(1200, HIGH)).with_victims(SCATTERED_VICTIMS)
+    cluster.preemptor_gang(100, Template::new(1200, HIGH)).with_victims(SCATTERED_VICTIMS)
 }
 
 /// A pod against such gangs: each victim gang also runs on nine other nodes.
 pub fn pod_against_gangs(nodes: usize) -> Scenario {
     let low = |index: usize| Template::new(300, 1000).group((index + index / nodes * 89) % nodes);
-    Cluster::new(nodes).gangs(nodes, 10).spread(10 * nodes, low).asked_by_pod(3970).with_victims(100)
+    Cluster::new(nodes).gangs(nodes, 10).spread(10 * nodes, low).preemptor_pod(3970).with_victims(100)
 }
 
 /// A pod of a queue below its guarantee, in a tree of five levels and `12 * width^3` leaves with pods on every node. The other leaves use twice
 /// their guarantee, and the pod evicts two of their pods.
 pub fn pod_among_queues(width: usize, nodes: usize, pods_per_node: usize) -> Scenario {
-    asked_in_queue(width, nodes, pods_per_node, 0, 2).with_victims(2)
+    pod_in_queue_tree(width, nodes, pods_per_node, 0, 2).with_victims(2)
 }
 
 /// A pod in the same tree, whose queue is above its guarantee.
 pub fn pod_refused_by_queue(width: usize, nodes: usize, pods_per_node: usize) -> Scenario {
-    asked_in_queue(width, nodes, pods_per_node, 1, 2).refused()
+    pod_in_queue_tree(width, nodes, pods_per_node, 1, 2).refused()
 }
 
 /// A pod in the same tree, whose queue is below its guarantee while no other queue is above its own: the search tries every node.
 pub fn pod_among_queues_without_victims(width: usize, nodes: usize, pods_per_node: usize) -> Scenario {
-    asked_in_queue(width, nodes, pods_per_node, 0, 1).refused()
+    pod_in_queue_tree(width, nodes, pods_per_node, 0, 1).refused()
 }
 
-fn asked_in_queue(width: usize, nodes: usize, pods_per_node: usize, asking: usize, share: usize) -> ExpectedQuestion {
+/// A pod of the leaf with index `preemptor_leaf`, in a cluster in which the other leaves use `usage` times their guarantee.
+fn pod_in_queue_tree(
+    width: usize,
+    nodes: usize,
+    pods_per_node: usize,
+    preemptor_leaf: usize,
+    usage: usize,
+) -> ClusterWithPreemptor {
     let leaves = queues::leaves(width);
     let pods = nodes * pods_per_node;
     let milli_cpu = 4000 / pods_per_node;
@@ -244,22 +252,22 @@ fn asked_in_queue(width: usize, nodes: usize, pods_per_node: usize, asking: usiz
     let low = |index: usize| Template::new(milli_cpu, 1000).queue(leaf(index), &format!("app-{}", index / 7));
     let each = pods.div_ceil(leaves.len() - 1) * milli_cpu;
     let mut cluster = Cluster::new(nodes).spread(pods, low);
-    cluster.objects.config_maps.push(sourced(queues::config(width, each / share)));
-    cluster.asked_in_queue(2 * milli_cpu, &leaves[asking])
+    cluster.objects.config_maps.push(from_scenario(queues::config(width, each / usage)));
+    cluster.preemptor_pod_in_queue(2 * milli_cpu, &leaves[preemptor_leaf])
 }
 
 /// A job whose pods need two victims each, in a full quota, whose other pods must all be evicted, too. The first half of the nodes has pods of
 /// higher priority; the members are placed on the other half.
 pub fn job_among_quotas(leaves: usize, nodes: usize, members: usize) -> Scenario {
-    asked_in_quota(leaves, nodes, members, false)
+    job_in_quotas(leaves, nodes, members, false)
 }
 
 /// A job as in `job_among_quotas`, where all quotas have one parent that is full as well, so that each reprieved pod counts there.
 pub fn job_below_a_full_quota(leaves: usize, nodes: usize, members: usize) -> Scenario {
-    asked_in_quota(leaves, nodes, members, true)
+    job_in_quotas(leaves, nodes, members, true)
 }
 
-fn asked_in_quota(leaves: usize, nodes: usize, members: usize, one_root: bool) -> Scenario {
+fn job_in_quotas(leaves: usize, nodes: usize, members: usize, one_root: bool) -> Scenario {
     let (pods, milli_cpu) = (20 * nodes, 200);
     let priority = |index: usize| if index % nodes < nodes / 2 { 2000 } else { 1000 };
     let low = |index: usize| {
@@ -267,32 +275,32 @@ fn asked_in_quota(leaves: usize, nodes: usize, members: usize, one_root: bool) -
         let low = Template::new(milli_cpu, priority(index)).label(quotas::NAME, &quotas::leaf(index % leaves));
         low.label(quotas::JOB, &job).label(quotas::PREEMPTIBLE, "true")
     };
-    let asked = 2 * milli_cpu * members;
+    let requested = 2 * milli_cpu * members;
     let mut cluster = Cluster::new(nodes).spread(pods, low);
     let root = one_root.then_some(pods * milli_cpu);
-    let quotas = quotas::quotas(leaves, asked.max(pods * milli_cpu / leaves), asked, root);
+    let quotas = quotas::quotas(leaves, requested.max(pods * milli_cpu / leaves), requested, root);
     cluster.objects.elastic_quotas = quotas.into_iter().map(from_scenario).collect();
     let member = Template::new(2 * milli_cpu, HIGH).label(quotas::NAME, &quotas::leaf(0));
-    cluster.asked_by_job(members, member.label(quotas::PREEMPTIBLE, "false")).with_victims(2 * members + pods / leaves)
+    cluster.preemptor_job(members, member.label(quotas::PREEMPTIBLE, "false")).with_victims(2 * members + pods / leaves)
 }
 
 /// A workload whose queue has lent all its quota reclaims half of it.
 pub fn workload_reclaims(cohorts: Cohorts, queues: usize, workloads: usize) -> Scenario {
-    asked_in_cohorts(cohorts, queues, workloads, 5).with_victims(false, 5)
+    workload_in_cohorts(cohorts, queues, workloads, 5).with_victims(false, 5)
 }
 
 /// With fair sharing, in one cohort: a workload that needs more than the quota of its queue preempts those of queues that borrow more.
 pub fn workload_shares(queues: usize, workloads: usize) -> Scenario {
     let cpus = workloads / queues + 1;
-    asked_in_cohorts(Cohorts::Flat, queues, workloads, cpus).with_victims(true, cpus)
+    workload_in_cohorts(Cohorts::Flat, queues, workloads, cpus).with_victims(true, cpus)
 }
 
 /// With fair sharing: a workload that reclaims quota which its queue has lent.
 pub fn workload_reclaims_by_share(cohorts: Cohorts, queues: usize, workloads: usize) -> Scenario {
-    asked_in_cohorts(cohorts, queues, workloads, 10).with_victims(true, 10)
+    workload_in_cohorts(cohorts, queues, workloads, 10).with_victims(true, 10)
 }
 
-fn asked_in_cohorts(cohorts: Cohorts, queues: usize, workloads: usize, cpus: usize) -> CohortsBuilder {
+fn workload_in_cohorts(cohorts: Cohorts, queues: usize, workloads: usize, cpus: usize) -> CohortsBuilder {
     const LENDS: usize = 10;
     let mut cluster = CohortsBuilder::new(cohorts, queues);
     for _ in 0..queues {

@@ -40,6 +40,7 @@ fn properties_hold() {
         decided.keeps_every_limit();
         decided.overfills_no_node();
         decided.needs_every_victim();
+        decided.keeps_gangs_whole();
         decided.does_not_preempt_again_while_victims_terminate();
         decided.fits_after_the_victims_have_ended();
         *outcomes.entry(decided.answer.outcome).or_default() += 1;
@@ -160,26 +161,41 @@ impl Decided {
     fn first_exceeded_limit(&self, evicted: &BTreeSet<&str>) -> Option<(QueueId, usize)> {
         let snapshot = &self.loaded.snapshot;
         let own = snapshot.pod(self.pod_id(&self.spec.preemptor.full_name().to_string())).queue?;
-        let mut asked = vec![0; snapshot.resource_ids().len()];
+        let mut requested = vec![0; snapshot.resource_ids().len()];
         for member in self.answer.nominated.keys() {
-            self.add_requests(&mut asked, member, 1);
+            self.add_requests(&mut requested, member, 1);
         }
         snapshot.queues().path(own).find_map(|queue| {
-            let mut used = snapshot.queues().used(queue).to_vec();
-            for &pod in evicted {
-                let victim_queue = snapshot.pod(self.pod_id(pod)).queue;
-                if victim_queue.is_some_and(|id| snapshot.queues().path(id).any(|above| above == queue)) {
-                    self.add_requests(&mut used, pod, -1);
-                }
-            }
+            let used = self.used_without(queue, evicted);
             let limit = &snapshot.queues().get(queue).limit;
             // In the quotas above its own, only the resources that the job requests count.
             let exceeded = |&index: &usize| {
-                let counts = queue == own || asked[index] > 0;
-                counts && limit[index] != UNDEFINED && used[index] + asked[index] > limit[index]
+                let counts = queue == own || requested[index] > 0;
+                counts && limit[index] != UNDEFINED && used[index] + requested[index] > limit[index]
             };
-            (0..asked.len()).find(exceeded).map(|index| (queue, index))
+            (0..requested.len()).find(exceeded).map(|index| (queue, index))
         })
+    }
+
+    /// What the pods of a quota use without the evicted ones; the nominated pods of other jobs use it, too.
+    fn used_without(&self, queue: QueueId, evicted: &BTreeSet<&str>) -> Vec<i64> {
+        let snapshot = &self.loaded.snapshot;
+        let is_below = |name: &str| {
+            let own = snapshot.pod(self.pod_id(name)).queue;
+            own.is_some_and(|id| snapshot.queues().path(id).any(|above| above == queue))
+        };
+        let mut used = snapshot.queues().used(queue).to_vec();
+        for pod in evicted.iter().filter(|pod| is_below(pod)) {
+            self.add_requests(&mut used, pod, -1);
+        }
+        for (name, pod) in self.pods() {
+            let state = snapshot.pod(self.pod_id(&name));
+            let holds_quota = node_of(pod).is_none() && state.nominated.is_some() && state.terminating.is_none();
+            if holds_quota && !self.members().contains(&name) && is_below(&name) {
+                self.add_requests(&mut used, &name, 1);
+            }
+        }
+        used
     }
 
     fn add_requests(&self, sum: &mut [i64], pod: &str, sign: i64) {
@@ -241,9 +257,34 @@ impl Decided {
         for victim in &victims {
             let mut others = victims.clone();
             others.remove(victim);
-            let needed =
-                self.first_overfull_node(&others).is_some() || self.first_limit_exceeded_by(victim, &others).is_some();
+            let needed = self.first_overfull_node(&others).is_some()
+                || self.first_limit_exceeded_by(victim, &others).is_some()
+                || self.falls_below_its_minimum(victim, &others);
             assert!(needed, "seed {}: {victim} is not needed in {:?}", self.seed, self.answer);
+        }
+    }
+
+    /// Whether the running job of a pod has fewer pods than it needs, but some, without the evicted ones.
+    fn falls_below_its_minimum(&self, pod: &str, evicted: &BTreeSet<&str>) -> bool {
+        let snapshot = &self.loaded.snapshot;
+        let Some(job) = snapshot.pod(self.pod_id(pod)).job.map(|job| snapshot.job(job)) else { return false };
+        let ends = |id: &PodId| {
+            let terminating = snapshot.pod(*id).terminating;
+            terminating.is_some_and(|terminating| !terminating.by_preemption)
+        };
+        let running = job.members.iter().filter(|&&id| snapshot.bound_node(id).is_some() && !ends(&id));
+        let name = |id: PodId| self.loaded.names.pod(id).to_string();
+        let running: Vec<String> = running.map(|&id| name(id)).collect();
+        let remaining = running.iter().filter(|name| !evicted.contains(name.as_str())).count();
+        running.len() >= job.min_member && (1..job.min_member).contains(&remaining)
+    }
+
+    /// No running job loses some of its pods and keeps fewer than it needs.
+    fn keeps_gangs_whole(&self) {
+        let victims = self.victims();
+        for victim in &victims {
+            let broken = self.falls_below_its_minimum(victim, &victims);
+            assert!(!broken, "seed {}: the job of {victim} is taken apart: {:?}", self.seed, self.answer);
         }
     }
 
@@ -252,25 +293,20 @@ impl Decided {
         let snapshot = &self.loaded.snapshot;
         let own = snapshot.pod(self.pod_id(&self.spec.preemptor.full_name().to_string())).queue?;
         let victim_queue = snapshot.pod(self.pod_id(victim)).queue?;
-        let mut asked = vec![0; snapshot.resource_ids().len()];
-        self.add_requests(&mut asked, victim, 1);
+        let mut requested = vec![0; snapshot.resource_ids().len()];
+        self.add_requests(&mut requested, victim, 1);
         snapshot
             .queues()
             .path(own)
             .filter(|&queue| snapshot.queues().path(victim_queue).any(|above| above == queue))
             .find(|&queue| {
-                let mut used = snapshot.queues().used(queue).to_vec();
+                let mut used = self.used_without(queue, evicted);
                 for member in self.answer.nominated.keys() {
                     self.add_requests(&mut used, member, 1);
                 }
-                for pod in evicted {
-                    let victim_queue = snapshot.pod(self.pod_id(pod)).queue;
-                    if victim_queue.is_some_and(|id| snapshot.queues().path(id).any(|above| above == queue)) {
-                        self.add_requests(&mut used, pod, -1);
-                    }
-                }
                 let limit = &snapshot.queues().get(queue).limit;
-                (0..used.len()).any(|index| asked[index] > 0 && limit[index] != UNDEFINED && used[index] > limit[index])
+                (0..used.len())
+                    .any(|index| requested[index] > 0 && limit[index] != UNDEFINED && used[index] > limit[index])
             })
     }
 

@@ -6,12 +6,22 @@ mod replay;
 use replay::Replay;
 use reprieve_testkit::random_queues::cluster;
 
+/// The arguments that decide as the design, and as the code of YuniKorn.
+const SETTINGS: [&str; 2] = ["", "compatibility: \"1.8\""];
+
 /// Two sibling queues with guarantees on one full node; pods of queue `prod` are pending.
-fn replica_sets(prod_guarantee: usize, test_guarantee: usize, prod_pending: usize, test_running: usize) -> String {
+fn replica_sets(
+    arguments: &str,
+    [prod_guarantee, test_guarantee]: [&str; 2],
+    prod_pending: usize,
+    test_running: usize,
+) -> String {
     let mut documents = vec![
-        "apiVersion: reprieve.dev/v1alpha1\nkind: PreemptionTest\nmetadata: {name: replica-sets}\nspec:\n  now: \
-         \"2026-01-01T01:00:00Z\"\n  profile: {policy: YuniKorn}\n  preemptor: {kind: Pod, namespace: default, name: prod-0}\n"
-            .to_owned(),
+        format!(
+            "apiVersion: reprieve.dev/v1alpha1\nkind: PreemptionTest\nmetadata: {{name: replica-sets}}\nspec:\n  now: \
+             \"2026-01-01T01:00:00Z\"\n  profile: {{policy: YuniKorn, args: {{{arguments}}}}}\n  preemptor: {{kind: Pod, namespace: \
+             default, name: prod-0}}\n"
+        ),
         format!(
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: yunikorn-configs, namespace: yunikorn}}\ndata:\n  queues.yaml: \
              |\n    partitions:\n    - name: default\n      queues:\n      - name: root\n        queues:\n        - name: parent\n          \
@@ -36,31 +46,50 @@ fn replica_sets(prod_guarantee: usize, test_guarantee: usize, prod_pending: usiz
     documents.join("---\n")
 }
 
+/// Replays until nothing changes; returns the running pods and the number of preemptions.
+fn end_of(arguments: &str, guarantees: [&str; 2], prod_pending: usize, test_running: usize) -> (Vec<String>, usize) {
+    let mut replay = Replay::new(&replica_sets(arguments, guarantees, prod_pending, test_running));
+    assert!(replay.reaches_a_fixed_point());
+    (replay.running(), replay.preemptions)
+}
+
 #[test]
 fn case_1_prod_reaches_its_guarantee_with_one_preemption() {
-    let mut replay = Replay::new(&replica_sets(1, 2, 3, 4));
-    assert!(replay.reaches_a_fixed_point());
-    assert_eq!(replay.running(), ["prod-0", "test-0", "test-1", "test-2"]);
-    assert_eq!(replay.preemptions, 1);
+    for arguments in SETTINGS {
+        let (running, preemptions) = end_of(arguments, ["1", "2"], 3, 4);
+        assert_eq!((running.join(" ").as_str(), preemptions), ("prod-0 test-0 test-1 test-2", 1), "{arguments}");
+    }
+}
+
+/// Both queues end up above their guarantees, and neither takes anything back.
+#[test]
+fn case_1_the_last_request_may_exceed_the_guarantee() {
+    let (running, preemptions) = end_of(SETTINGS[0], ["1500m", "1500m"], 4, 4);
+    assert_eq!((running.join(" ").as_str(), preemptions), ("prod-0 prod-1 test-0 test-1", 2));
+    let (running, preemptions) = end_of(SETTINGS[1], ["1500m", "1500m"], 4, 4);
+    assert_eq!((running.join(" ").as_str(), preemptions), ("prod-0 test-0 test-1 test-2", 1));
 }
 
 #[test]
 fn case_2_test_keeps_its_guarantee() {
-    let mut replay = Replay::new(&replica_sets(1, 4, 3, 4));
-    assert!(replay.reaches_a_fixed_point());
-    assert_eq!(replay.running(), ["test-0", "test-1", "test-2", "test-3"]);
-    assert_eq!(replay.preemptions, 0);
+    for arguments in SETTINGS {
+        for guarantee in ["4", "3500m"] {
+            let (running, preemptions) = end_of(arguments, ["1", guarantee], 3, 4);
+            assert_eq!((running.join(" ").as_str(), preemptions), ("test-0 test-1 test-2 test-3", 0), "{arguments}");
+        }
+    }
 }
 
 #[test]
 fn case_3_prod_preempts_until_it_has_its_guarantee() {
-    let mut replay = Replay::new(&replica_sets(3, 1, 5, 6));
-    assert!(replay.reaches_a_fixed_point());
-    assert_eq!(replay.running(), ["prod-0", "prod-1", "prod-2", "test-0", "test-1", "test-2"]);
-    assert_eq!(replay.preemptions, 3);
+    for arguments in SETTINGS {
+        let (running, preemptions) = end_of(arguments, ["3", "1"], 5, 6);
+        assert_eq!(running, ["prod-0", "prod-1", "prod-2", "test-0", "test-1", "test-2"], "{arguments}");
+        assert_eq!(preemptions, 3, "{arguments}");
+    }
 }
 
-/// Every second tree has further pending pods. A seed that loops becomes a case; the first ten thousand do not.
+/// Every second tree has further pending pods, and about a third of the trees follow the code of YuniKorn. A seed that loops becomes a case; the first ten thousand do not.
 #[test]
 fn random_trees_reach_a_fixed_point() {
     let mut with_preemptions = 0;

@@ -185,9 +185,8 @@ impl Decided {
                     continue;
                 }
                 let leaves = |pod: &&PodId| snapshot.bound_node(**pod) == Some(node);
-                let leaving: i64 =
-                    gone.iter().chain(&arrivals).filter(leaves).map(|&pod| requests(pod)[resource]).sum();
-                let used = snapshot.used(node)[resource] - leaving + arriving;
+                let freed: i64 = gone.iter().chain(&arrivals).filter(leaves).map(|&pod| requests(pod)[resource]).sum();
+                let used = snapshot.used(node)[resource] - freed + arriving;
                 let name = self.loaded.names.node(node);
                 assert!(used <= snapshot.allocatable(node)[resource], "seed {}: {name} is overfull", self.seed);
             }
@@ -319,7 +318,9 @@ impl Decided {
             }
         }
         for DomainEntry { result, .. } in &explanation.domains {
-            if let DomainResult::Infeasible(DomainRefusal::TooFewPlaced(few) | DomainRefusal::NoCandidate(few)) = result
+            if let DomainResult::Infeasible(
+                DomainRefusal::TooFewPlaced(few) | DomainRefusal::NoCandidate(few) | DomainRefusal::SearchLimit(few),
+            ) = result
             {
                 few.failures.iter().for_each(|node| check(&node.failure, &node.shortages));
             }

@@ -108,7 +108,7 @@ impl NeutralQueues {
     }
 }
 
-/// Adds a leaf queue without a guarantee below each parent that pods use, because not every policy allows pods in a parent. Returns the
+/// Adds a leaf queue `PARENT-own` without a guarantee below each parent that pods use, because not every policy allows pods in a parent. Returns the
 /// index of the leaf by that of its parent.
 pub(crate) fn add_leaf_queues(queues: &mut Vec<QueueSpec>, used: BTreeSet<usize>) -> BTreeMap<usize, usize> {
     let parents: BTreeSet<usize> = queues.iter().filter_map(|queue| queue.parent).collect();

@@ -122,7 +122,7 @@ impl KubernetesObjects {
         Ok(())
     }
 
-    /// Combines pods to a gang with the priority of its first pod.
+    /// Combines pods to a gang, by default with the priority of its first pod. A PodGroup that already has this name is kept as it is.
     fn gather(
         &mut self,
         name: &NamespacedName,

@@ -180,12 +180,15 @@ impl NeutralQueues {
         let ids: Vec<_> =
             pods.iter().filter_map(|pod| loaded.names.pod_id(&NamespacedName::from_meta(&pod.metadata))).collect();
         let running = ids.iter().all(|&id| loaded.snapshot.bound_node(id).is_some());
-        let asked: Vec<(String, Amounts)> = pods.iter().map(|pod| self.requests_of(pod)).collect();
-        let sets = asked.iter().map(|(name, amounts)| pod_set(name, amounts));
+        let requested: Vec<(String, Amounts)> = pods.iter().map(|pod| self.requests_of(pod)).collect();
+        let sets = requested.iter().map(|(name, amounts)| pod_set(name, amounts));
         let since = ids.iter().map(|&id| loaded.snapshot.pod(id).start).min().and_then(time);
         let admission = running.then(|| AdmissionSpec {
             cluster_queue: queue.clone(),
-            pod_set_assignments: asked.iter().map(|(name, amounts)| self.assignment(name, amounts.clone())).collect(),
+            pod_set_assignments: requested
+                .iter()
+                .map(|(name, amounts)| self.assignment(name, amounts.clone()))
+                .collect(),
         });
         let reserved = Condition {
             type_: "QuotaReserved".to_owned(),
@@ -212,7 +215,8 @@ impl NeutralQueues {
     }
 
     fn requests_of(&self, pod: &Pod) -> (String, Amounts) {
-        let mut amounts = requests(pod).expect("the loader has read the requests of the same pod");
+        // A pod with unreadable requests is set aside, and uses no quota that could be translated.
+        let mut amounts = requests(pod).unwrap_or_default();
         let resources = self.resources();
         amounts.retain(|resource, _| resources.contains(resource.as_str()));
         (NamespacedName::from_meta(&pod.metadata).name, amounts)

@@ -29,7 +29,7 @@ impl NeutralQueues {
         let scope = QueueScope::new(settings, objects);
         let quarantine = &mut Quarantine::unreported();
         let (system, mut queues) =
-            if let Some(tree) = queue_tree(objects, &scope, |_| true, &mut Vec::new(), quarantine) {
+            if let Some(tree) = queue_tree(objects, &scope, false, |_| true, &mut Vec::new(), quarantine) {
                 (QuotaSystem::YuniKorn, tree.queue_specs())
             } else if let Some(tree) = quota_tree(objects, &scope, quarantine) {
                 (QuotaSystem::Koordinator, tree.specs)

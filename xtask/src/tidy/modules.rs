@@ -57,12 +57,18 @@ fn references(files: &[(Vec<String>, String, String)]) -> Result<References, Str
     }
     let test_modules: BTreeSet<Vec<String>> = scans.iter().flat_map(|(_, scan)| scan.test_modules.clone()).collect();
     modules.retain(|module| !test_modules.contains(&vec![(*module).clone()]));
-    // `crate::Item` is a reference to the module that the root re-exports it from.
-    let mut exported: BTreeMap<&String, &String> = BTreeMap::new();
+    // `crate::Item` is a reference to the module that the root re-exports it from. What the root neither declares nor re-exports by name
+    // may come from each module that it re-exports with `*`, and `crate::*` from every module that it re-exports from.
+    let mut exported: BTreeMap<&str, Vec<&String>> = BTreeMap::new();
+    let mut declared: BTreeSet<&String> = BTreeSet::new();
     for (_, scan) in scans.iter().filter(|(_, scan)| scan.module.is_empty()) {
-        exported
-            .extend(scan.exports.iter().filter(|(_, from)| modules.contains(from)).map(|(item, from)| (item, from)));
+        declared.extend(&scan.declared);
+        for (item, from) in scan.exports.iter().filter(|(_, from)| modules.contains(from)) {
+            exported.entry(item).or_default().push(from);
+        }
     }
+    let all: Vec<&String> = exported.values().flatten().copied().collect();
+    let by_glob: &[&String] = exported.get(GLOB).map_or(&[], Vec::as_slice);
     let mut references = References::new();
     for (name, scan) in &scans {
         let Some(from) = scan.module.first() else { continue };
@@ -70,8 +76,15 @@ fn references(files: &[(Vec<String>, String, String)]) -> Result<References, Str
             continue;
         }
         for (target, line) in &scan.targets {
-            let to = if modules.contains(target) { target } else { exported.get(target).unwrap_or(&target) };
-            if modules.contains(to) && to != from {
+            let own = [target];
+            let to: &[&String] = match exported.get(target.as_str()) {
+                _ if target == GLOB => &all,
+                _ if modules.contains(target) => &own,
+                Some(from) => from,
+                None if declared.contains(target) => &[],
+                None => by_glob,
+            };
+            for &to in to.iter().filter(|to| **to != from) {
                 let places = references.entry(from.clone()).or_default();
                 places.entry(to.clone()).or_insert_with(|| format!("{name}:{line}"));
             }
@@ -79,6 +92,9 @@ fn references(files: &[(Vec<String>, String, String)]) -> Result<References, Str
     }
     Ok(references)
 }
+
+/// The name for all items of a module in a `use`.
+const GLOB: &str = "*";
 
 /// The references of one file.
 #[derive(Default)]
@@ -89,6 +105,8 @@ struct Scan {
     targets: Vec<(String, usize)>,
     /// In the root of the crate: names that a `use` brings in, with the first segment of their path.
     exports: Vec<(String, String)>,
+    /// In the root of the crate: the names of the items that it declares itself.
+    declared: Vec<String>,
     /// Modules that are compiled only for tests.
     test_modules: Vec<Vec<String>>,
 }
@@ -113,6 +131,11 @@ impl Scan {
                 }
                 for_tests = false;
                 index += length;
+            } else if self.module.is_empty()
+                && let Some(name) = declared(rest)
+            {
+                self.declared.push(name);
+                index += 1;
             } else if let Some((name, body)) = inline_module(rest) {
                 self.module = self.child(&name);
                 self.read(body);
@@ -178,6 +201,7 @@ impl Scan {
                         last = Some(name.to_string());
                         own_first.get_or_insert_with(|| name.to_string());
                     }
+                    TokenTree::Punct(star) if star.as_char() == '*' => last = Some(GLOB.to_owned()),
                     TokenTree::Group(group) => {
                         let inner: Vec<TokenTree> = group.stream().into_iter().collect();
                         self.read_use(&inner, own_first.as_deref());
@@ -197,6 +221,7 @@ impl Scan {
 fn first_segments(tokens: &[TokenTree]) -> Vec<String> {
     match tokens.first() {
         Some(TokenTree::Ident(name)) => vec![name.to_string()],
+        Some(TokenTree::Punct(star)) if star.as_char() == '*' => vec![GLOB.to_owned()],
         Some(TokenTree::Group(list)) => {
             let tokens: Vec<TokenTree> = list.stream().into_iter().collect();
             let parts = tokens.split(|token| matches!(token, TokenTree::Punct(comma) if comma.as_char() == ','));
@@ -235,6 +260,20 @@ fn module_declared(item: &[TokenTree]) -> Option<String> {
     let index = item.iter().position(|token| matches!(token, TokenTree::Ident(ident) if ident == "mod"))?;
     match item.get(index + 1)? {
         TokenTree::Ident(name) => Some(name.to_string()),
+        _ => None,
+    }
+}
+
+/// The name of an item, other than a module, that is declared here. `macro_rules! name` has a token between.
+fn declared(tokens: &[TokenTree]) -> Option<String> {
+    const KEYWORDS: [&str; 7] = ["struct", "enum", "trait", "type", "fn", "const", "static"];
+    match tokens {
+        [TokenTree::Ident(keyword), TokenTree::Ident(name), ..] if KEYWORDS.contains(&keyword.to_string().as_str()) => {
+            Some(name.to_string())
+        }
+        [TokenTree::Ident(keyword), TokenTree::Punct(_), TokenTree::Ident(name), ..] if keyword == "macro_rules" => {
+            Some(name.to_string())
+        }
         _ => None,
     }
 }
@@ -357,6 +396,29 @@ mod tests {
         for root in ["pub use b::Item;", "pub use crate::b::{Other, Item};", "mod b; pub use b::Inner as Item;"] {
             let files = [("lib.rs", root), ("a.rs", "use crate::Item;"), ("b.rs", "")];
             assert_eq!(edges(&files), ["a → b"], "{root}");
+        }
+    }
+
+    #[test]
+    fn item_exported_with_all_others_belongs_to_its_module() {
+        for (root, edges_of_a) in [
+            ("mod b; mod c; pub use b::*;", &["a → b"][..]),
+            ("mod b; mod c; pub use crate::{b::{inner::*}, c::Other};", &["a → b"]),
+            ("mod b; mod c; pub use b::*; pub use c::Item;", &["a → c"]),
+            ("mod b; mod c; pub use b::*; pub struct Item;", &[]),
+            ("mod b; mod c; pub use b::*; macro_rules! Item { () => {} }", &[]),
+        ] {
+            let files = [("lib.rs", root), ("a.rs", "use crate::Item;"), ("b.rs", ""), ("c.rs", "")];
+            assert_eq!(edges(&files), edges_of_a, "{root}");
+        }
+    }
+
+    #[test]
+    fn all_items_of_the_root_belong_to_the_modules_that_it_exports_from() {
+        for text in ["use crate::*;", "use super::*;", "use crate::{*, Item};"] {
+            let files = [("lib.rs", "mod b; mod c; mod d; pub use b::Item; pub use c::*;"), ("a.rs", text)];
+            let others = [("b.rs", ""), ("c.rs", ""), ("d.rs", "")];
+            assert_eq!(edges(&[&files[..], &others].concat()), ["a → b", "a → c"], "{text}");
         }
     }
 

@@ -15,7 +15,7 @@ use super::files::{read, sources};
 const DOCUMENT: &str = "docs/security.md";
 
 /// Files with types of tenants' objects: the type, the heading of its table, and the path of its fields.
-const TYPES: [(&str, &str, &str, &str); 17] = [
+const TYPES: [(&str, &str, &str, &str); 21] = [
     ("pod.rs", "MetadataFields", "Metadata", "metadata."),
     ("pod.rs", "PodSpec", "Pod", "spec."),
     ("pod.rs", "Container", "Pod", "spec.containers[]."),
@@ -32,6 +32,10 @@ const TYPES: [(&str, &str, &str, &str); 17] = [
     ("kueue.rs", "MilestoneSpec", "Workload of kueue.x-k8s.io", "spec.preemption.disruptionCostMilestones[]."),
     ("kueue.rs", "PodSetSpec", "Workload of kueue.x-k8s.io", "spec.podSets[]."),
     ("owners.rs", "DaemonSetSpec", "DaemonSet", "spec."),
+    ("owners.rs", "OwnerJobSpec", "Owners of gangs", "spec."),
+    ("owners.rs", "OwnerJobTemplate", "Owners of gangs", "spec.template."),
+    ("owners.rs", "OwnerJobPodSpec", "Owners of gangs", "spec.template.spec."),
+    ("owners.rs", "RayClusterSpec", "Owners of gangs", "spec."),
     ("kueue.rs", "KueueWorkloadStatus", "Workload of kueue.x-k8s.io", "status."),
 ];
 
@@ -45,6 +49,13 @@ fn heading(kind: Kind) -> Option<&'static str> {
         Kind::Job => Some("Job"),
         Kind::PodDisruptionBudget => Some("PodDisruptionBudget"),
         Kind::DaemonSet => Some("DaemonSet"),
+        Kind::StatefulSet
+        | Kind::OwnerJob
+        | Kind::JobSet
+        | Kind::LeaderWorkerSet
+        | Kind::MpiJob
+        | Kind::RayCluster
+        | Kind::TrainJob => Some("Owners of gangs"),
         // Administrators write them.
         Kind::LimitRange | Kind::ConfigMap | Kind::ElasticQuota | Kind::LocalQueue => None,
         Kind::Node

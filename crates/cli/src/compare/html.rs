@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use reprieve_api::PreemptorRef;
 
+use super::KUBERNETES_ROWS;
 use super::policies::PolicyResult;
 use crate::web_page;
 
@@ -16,6 +17,7 @@ pub fn page(preemptor: &PreemptorRef, results: &[PolicyResult], warnings: &[Stri
             thead { tr { @for column in columns { th { (column) } } } }
             tbody { @for result in results { (row(result)) } }
         }
+        p { (KUBERNETES_ROWS) }
         @for warning in warnings { p { "Warning: " (warning) } }
     };
     web_page::page(&title, "", None, body)

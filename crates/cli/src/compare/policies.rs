@@ -4,14 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
-use reprieve_api::{InputError, NamespacedName, ObjectSet, OutcomeName, PreemptorRef, Profile, TestSpec, group_of};
+use reprieve_api::{
+    InputError, NamespacedName, ObjectSet, OutcomeName, Pod, PreemptorRef, Profile, TestSpec, group_of,
+};
 use reprieve_engine::{Outcome, PodId};
 use reprieve_loader::build::{OnInvalid, load, load_as};
 use reprieve_loader::policy::{policy, problem_of};
-use reprieve_loader::time::time;
+use reprieve_loader::time::timestamp;
 use reprieve_loader::{LoadScope, Loaded, Question, QueueSettings};
 use reprieve_report::budget_report::{BudgetReport, violated};
 use reprieve_report::decision::{DecisionReport, LawReport};
+use reprieve_report::gpu_hours::{GpuResources, LostWork};
 use reprieve_report::plural::count;
 use reprieve_report::report::{decide_and_report, report_decision};
 use reprieve_translate::queue_tree::NeutralQueues;
@@ -59,26 +62,35 @@ impl PolicyResult {
 }
 
 /// The cost of evicting the victims.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EvictionCost {
     /// The number of evicted pods.
     pub pods: usize,
-    /// The GPUs of these pods.
-    pub gpus: i64,
-    /// The running time of these pods, added up, in seconds.
-    pub seconds: i64,
+    /// The GPUs of these pods, and the work that they lose.
+    #[serde(flatten)]
+    pub lost: LostWork,
+    /// The running time of these pods, added up, in seconds; `None` if it is unknown for one of them.
+    pub seconds: Option<i64>,
 }
 
 impl EvictionCost {
-    /// The cost as text: pods, GPUs and running time; empty if no pod is evicted.
+    /// The cost as text: pods, GPUs, and the lost work or, without GPUs, the running time; empty if no pod is evicted.
     pub fn texts(self) -> Vec<String> {
-        let Self { pods, gpus, seconds } = self;
-        if pods == 0 {
+        if self.pods == 0 {
             return Vec::new();
         }
-        let ran = format_duration(SignedDuration::from_secs(seconds));
-        vec![count(pods, "pod", "pods"), count(gpus as usize, "GPU", "GPUs"), format!("{ran} of running time")]
+        let LostWork { gpus, .. } = self.lost;
+        let lost = (gpus > 0).then(|| format!("{} lost", self.lost));
+        let running = || {
+            let ran = self.seconds.map(|seconds| format_duration(SignedDuration::from_secs(seconds)));
+            format!("{} of running time", ran.unwrap_or_else(|| "–".to_owned()))
+        };
+        vec![
+            count(self.pods, "pod", "pods"),
+            count(usize::try_from(gpus).unwrap_or(0), "GPU", "GPUs"),
+            lost.unwrap_or_else(running),
+        ]
     }
 }
 
@@ -106,23 +118,27 @@ impl PolicyVariant {
     }
 
     /// The profile of this policy, with the arguments of the question if they are for the same policy.
-    fn profile(self, asked: &Profile) -> Profile {
-        let is_own = asked.policy.eq_ignore_ascii_case(self.policy());
-        let mut args = if is_own { asked.args.clone() } else { Map::new() };
+    fn profile(self, given: &Profile) -> Profile {
+        let is_own = given.policy.eq_ignore_ascii_case(self.policy());
+        let mut args = if is_own { given.args.clone() } else { Map::new() };
         if self == KUBERNETES {
             args.remove("priorityCut");
         } else if self == KUBE_SCHEDULER {
             args.insert("priorityCut".to_owned(), false.into());
         }
-        Profile { args, scheduler_name: asked.scheduler_name.clone(), ..Profile::of_policy(self.policy()) }
+        Profile { args, scheduler_name: given.scheduler_name.clone(), ..Profile::of_policy(self.policy()) }
     }
 }
 
 /// The decisions of all policies, followed by those without tolerations if the cluster has any. An error if no policy can decide.
-pub fn compare_policies(objects: &ObjectSet, asked: &TestSpec) -> Result<Vec<PolicyResult>, InputError> {
-    policy(&asked.profile)?;
-    let with = ComparedCluster::new(objects, asked)?;
-    let mut answers: Vec<_> = VARIANTS.iter().map(|&variant| with.decide(variant, asked)).collect();
+pub fn compare_policies(
+    objects: &ObjectSet,
+    given: &TestSpec,
+    gpus: &GpuResources,
+) -> Result<Vec<PolicyResult>, InputError> {
+    policy(&given.profile)?;
+    let with = ComparedCluster::new(objects, given, gpus)?;
+    let mut answers: Vec<_> = VARIANTS.iter().map(|&variant| with.decide(variant, given)).collect();
     if answers.iter().all(Result::is_err) {
         answers.swap_remove(0)?;
     }
@@ -134,10 +150,10 @@ pub fn compare_policies(objects: &ObjectSet, asked: &TestSpec) -> Result<Vec<Pol
         results.push(with.result(variant, true, answer, base));
     }
     if has_tolerations(objects) {
-        let without = ComparedCluster::new(&without_tolerations(objects), asked)?;
+        let without = ComparedCluster::new(&without_tolerations(objects), given, gpus)?;
         for (&variant, with) in VARIANTS.iter().zip(&answers) {
             let base = with.as_ref().ok().map(|with| ("with tolerations on".to_owned(), with));
-            results.push(without.result(variant, false, &without.decide(variant, asked), base));
+            results.push(without.result(variant, false, &without.decide(variant, given), base));
         }
     }
     Ok(results)
@@ -152,6 +168,8 @@ struct ComparedCluster {
     /// Set if the preemptor's own policy refuses it because of an obstacle (scheduling gates, another scheduler, an unsupported
     /// requirement); then all policies refuse it.
     refusal: Option<DecisionReport>,
+    /// The resources that count as GPUs.
+    gpus: GpuResources,
 }
 
 /// The decision of one policy, by pod.
@@ -171,17 +189,18 @@ enum SparedBy {
 }
 
 impl ComparedCluster {
-    fn new(objects: &ObjectSet, asked: &TestSpec) -> Result<Self, InputError> {
-        if let Some(problem) = own_problem(objects, asked) {
+    fn new(objects: &ObjectSet, given: &TestSpec, gpus: &GpuResources) -> Result<Self, InputError> {
+        if let Some(problem) = own_problem(objects, given) {
             return Err(problem);
         }
         let kubernetes = KubernetesObjects::from_objects(objects)?;
         let loaded = load(&kubernetes.objects, OnInvalid::Quarantine)?;
-        let queues = NeutralQueues::from_objects(objects, &kubernetes, &QueueSettings::of_profile(&asked.profile)?);
-        Ok(Self { objects: objects.clone(), kubernetes, loaded, queues, refusal: refusal(objects, asked) })
+        let queues = NeutralQueues::from_objects(objects, &kubernetes, &QueueSettings::of_profile(&given.profile)?);
+        let (objects, refusal) = (objects.clone(), refusal(objects, given));
+        Ok(Self { objects, kubernetes, loaded, queues, refusal, gpus: gpus.clone() })
     }
 
-    fn decide(&self, variant: PolicyVariant, asked: &TestSpec) -> Result<PolicyAnswer, InputError> {
+    fn decide(&self, variant: PolicyVariant, given: &TestSpec) -> Result<PolicyAnswer, InputError> {
         if let (Some(refusal), true) = (&self.refusal, self.queues.is_some() || variant.quota_system.is_none()) {
             return Ok(PolicyAnswer { report: refusal.clone(), evicted: BTreeSet::new(), spared: BTreeMap::new() });
         }
@@ -193,9 +212,9 @@ impl ComparedCluster {
             }
         };
         let spec = TestSpec {
-            now: asked.now.clone(),
-            profile: variant.profile(&asked.profile),
-            preemptor: self.preemptor(variant, &asked.preemptor, &mapped),
+            now: given.now.clone(),
+            profile: variant.profile(&given.profile),
+            preemptor: self.preemptor(variant, &given.preemptor, &mapped),
             expect: None,
         };
         let (policy, scope) = (policy(&spec.profile)?, LoadScope::of_profile(&spec.profile)?);
@@ -223,20 +242,20 @@ impl ComparedCluster {
 
     /// The preemptor under a policy: a job or a workload becomes a PodGroup, its first pending pod where the policy has only pods, or a
     /// Workload under Kueue.
-    fn preemptor(&self, variant: PolicyVariant, asked: &PreemptorRef, mapped: &Translated) -> PreemptorRef {
-        let name = asked.full_name();
-        let is_member = |pod: &NamespacedName| match asked.kind.as_str() {
+    fn preemptor(&self, variant: PolicyVariant, given: &PreemptorRef, mapped: &Translated) -> PreemptorRef {
+        let name = given.full_name();
+        let is_member = |pod: &NamespacedName| match given.kind.as_str() {
             "Pod" => *pod == name,
             "PodGroup" => self.group_of(pod).as_ref() == Some(&name),
             _ => self.kubernetes.workload_of.get(pod) == Some(&name),
         };
         let ids = self.loaded.names.pod_ids().filter(|&id| is_member(self.loaded.names.pod(id)));
         let Some(pod) = ids.min_by_key(|&id| self.loaded.snapshot.bound_node(id).is_some()) else {
-            return asked.clone();
+            return given.clone();
         };
         let pod = self.loaded.names.pod(pod);
         // A pod that names a group itself, rather than by translation, is decided alone.
-        let names_group = asked.kind == "Pod"
+        let names_group = given.kind == "Pod"
             && self.objects.pods.iter().any(|candidate| {
                 NamespacedName::from_meta(&candidate.object.metadata) == *pod && group_of(&candidate.object).is_some()
             });
@@ -248,7 +267,7 @@ impl ComparedCluster {
                 _ => ("Pod", Some(pod.clone())),
             },
         };
-        let NamespacedName { namespace, name } = name.unwrap_or_else(|| asked.full_name());
+        let NamespacedName { namespace, name } = name.unwrap_or_else(|| given.full_name());
         PreemptorRef { kind: kind.to_owned(), namespace, name }
     }
 
@@ -292,41 +311,41 @@ impl ComparedCluster {
     }
 
     fn eviction_cost(&self, answer: &PolicyAnswer) -> EvictionCost {
-        let Loaded { snapshot, names, .. } = &self.loaded;
-        let is_gpu = |name: &str| name.ends_with("/gpu");
-        let gpus: Vec<usize> =
-            snapshot.resource_ids().filter(|&id| is_gpu(names.resource(id))).map(|id| id.index()).collect();
-        let mut cost = EvictionCost { pods: answer.evicted.len(), ..EvictionCost::default() };
-        for id in self.pods(&answer.evicted) {
-            let pod = snapshot.pod(id);
-            let requests = snapshot.requests(pod.shape);
-            cost.gpus += gpus.iter().map(|&gpu| requests[gpu]).sum::<i64>();
-            cost.seconds += time(pod.start).map_or(0, |start| answer.report.now.duration_since(start).as_secs().max(0));
+        let is_evicted = |pod: &&Pod| answer.evicted.contains(&NamespacedName::from_meta(&pod.metadata).to_string());
+        let pods = || self.kubernetes.objects.pods.iter().map(|pod| &*pod.object).filter(is_evicted);
+        let now = answer.report.now;
+        let running = |pod: &Pod| {
+            let start = pod.status.as_ref()?.start_time.as_ref()?;
+            Some(now.duration_since(start.0).as_secs().max(0))
+        };
+        EvictionCost {
+            pods: answer.evicted.len(),
+            lost: self.gpus.lost_work(pods(), timestamp(now)),
+            seconds: pods().map(running).sum(),
         }
-        cost
     }
 }
 
 /// The question under the preemptor's own policy.
-fn own_question(asked: &TestSpec) -> TestSpec {
-    let profile = match asked.preemptor.kind.as_str() {
-        "Workload" if !asked.profile.policy.eq_ignore_ascii_case("Kueue") => Profile::of_policy("Kueue"),
-        _ => asked.profile.clone(),
+fn own_question(given: &TestSpec) -> TestSpec {
+    let profile = match given.preemptor.kind.as_str() {
+        "Workload" if !given.profile.policy.eq_ignore_ascii_case("Kueue") => Profile::of_policy("Kueue"),
+        _ => given.profile.clone(),
     };
-    TestSpec { profile, ..asked.clone() }
+    TestSpec { profile, ..given.clone() }
 }
 
 /// The problem of the preemptor, or of an object on which its decision depends under its own policy.
-fn own_problem(objects: &ObjectSet, asked: &TestSpec) -> Option<InputError> {
-    let spec = own_question(asked);
+fn own_problem(objects: &ObjectSet, given: &TestSpec) -> Option<InputError> {
+    let spec = own_question(given);
     let (policy, scope) = (policy(&spec.profile).ok()?, LoadScope::of_profile(&spec.profile).ok()?);
     let loaded = load_as(objects, OnInvalid::Quarantine, &policy, &scope).ok()?;
     problem_of(&spec.preemptor, &spec.profile.policy, &loaded).cloned()
 }
 
 /// The refusal of a preemptor by its own policy because of an obstacle. `None` if that policy cannot decide.
-fn refusal(objects: &ObjectSet, asked: &TestSpec) -> Option<DecisionReport> {
-    let spec = own_question(asked);
+fn refusal(objects: &ObjectSet, given: &TestSpec) -> Option<DecisionReport> {
+    let spec = own_question(given);
     let (policy, scope) = (policy(&spec.profile).ok()?, LoadScope::of_profile(&spec.profile).ok()?);
     let mut loaded = load_as(objects, OnInvalid::Quarantine, &policy, &scope).ok()?;
     let question = Question::new(&spec, &loaded).ok()?;

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use reprieve_report::gpu_hours::GpuResources;
 
 /// The arguments of `reprieve simulate`.
+// Fields: one for each option.
 #[derive(Debug, Args)]
 pub struct SimulateArgs {
     /// A Scenario file; it may also contain objects that exist at the start
@@ -22,6 +24,12 @@ pub struct SimulateArgs {
     /// Skip invalid lines of the trace and report their number
     #[arg(long, requires = "trace", alias = "skip-broken")]
     pub skip_invalid: bool,
+    /// How many times as fast as in the trace the jobs arrive [default: 1]
+    #[arg(long, value_name = "FACTOR", requires = "trace", value_parser = load)]
+    pub load: Option<f64>,
+    /// Resources that count as GPUs, separated by commas; * stands for any text
+    #[arg(long, value_name = "RESOURCE", default_value_t = GpuResources::default())]
+    pub gpu_resources: GpuResources,
     /// Policies to compare, separated by commas [default: those of the scenario, else Kubernetes, YuniKorn and Koordinator]
     #[arg(long, value_name = "POLICY", value_delimiter = ',')]
     pub policy: Vec<String>,
@@ -41,6 +49,11 @@ pub struct SimulateArgs {
     /// The arguments of `--check`.
     #[command(flatten)]
     pub campaign: CampaignArgs,
+}
+
+fn load(text: &str) -> Result<f64, String> {
+    let load = text.parse().ok().filter(|load| (0.01..=1000.0).contains(load));
+    load.ok_or_else(|| "write a number from 0.01 to 1000, for example 1.5".to_owned())
 }
 
 /// The arguments of `reprieve simulate --check`.

@@ -21,8 +21,10 @@ use reprieve_simulator::trace::SkippedLines;
 
 use self::axis::{Axis, seconds};
 use self::chart::{Key, legend};
+use super::notes::notes;
 use super::policy_run::PolicyRun;
-use super::show::{PERCENTILES, headline, skipped_lines, statistics};
+use super::show::{LEGEND, headline, skipped_lines};
+use super::statistics::statistics;
 use crate::web_page::{self, Script};
 
 pub use self::command::command;
@@ -36,13 +38,14 @@ pub fn page(input: &SimulationInput, skipped: &SkippedLines, results: &[PolicyRu
     let longest = results.iter().map(|result| result.run.ended - result.run.began).max().unwrap_or(0);
     let time = Axis::time(seconds(longest));
     let body = html! {
-        p { (headline(input).trim_end()) @if let Some(skipped) = skipped_lines(skipped) { "; " (skipped) } }
+        p { (headline(input, results).trim_end()) @if let Some(skipped) = skipped_lines(skipped) { "; " (skipped) } }
         @if !input.assumptions.is_empty() {
             section.note {
                 h2 { "Synthetic data" }
                 ul.dots { @for note in &input.assumptions { li { (note) } } }
             }
         }
+        @for note in notes(input, results) { p.note { "Note: " (note) } }
         (comparison(results))
         // With a single policy the plots are side by side.
         div class=(if results.len() == 1 { "plots side" } else { "plots" }) { (plots(results, &time)) }
@@ -66,17 +69,22 @@ fn comparison(results: &[PolicyRun]) -> Markup {
         section {
             h2 { "Comparison" }
             table.figures {
-                thead { tr { th {} @for summary in &summaries { th { (summary.policy) } } } }
+                thead { tr { th {} th { "better" } @for summary in &summaries { th { (summary.policy) } } } }
                 tbody {
-                    @for (title, values) in rows.iter().filter_map(|row| row.split_first()) {
+                    @for row in &rows {
                         tr {
-                            th scope="row" class=[title.starts_with(' ').then_some("deeper")] { (title.trim()) }
-                            @for (summary, value) in summaries.iter().zip(values) { td data-is=(summary.policy) { (value) } }
+                            th scope="row" class=[row.title.starts_with(' ').then_some("deeper")] { (row.title.trim()) }
+                            td data-is="better" { (row.better.word()) }
+                            @for (summary, value) in summaries.iter().zip(&row.values) {
+                                td data-is=(summary.policy) class=[value.is_best.then_some("best")] {
+                                    (value.text) @if value.is_best { " *" }
+                                }
+                            }
                         }
                     }
                 }
             }
-            p.none { (PERCENTILES) }
+            p.none { (LEGEND) }
         }
     }
 }
@@ -96,8 +104,8 @@ fn plots(results: &[PolicyRun], time: &Axis) -> Markup {
     };
     let levels = waiting::levels(results);
     html! {
-        (section("Utilization", "Share of the cluster's capacity in use.", html! {}, over_time::utilization(results, time)))
-        (section("Pending pods", "Pods that waited for a node.", html! {}, over_time::pending(results, time)))
+        (section("Utilization", "Share of the cluster's capacity that bound pods request, also those of incomplete gangs.", html! {}, over_time::utilization(results, time)))
+        (section("Pending pods", "Pods that waited for a node or for quota.", html! {}, over_time::pending(results, time)))
         (section(
             "Evictions",
             "Evicted pods over time.",
@@ -113,7 +121,7 @@ fn plots(results: &[PolicyRun], time: &Axis) -> Markup {
         @if let Some(queues) = queues::Queues::of(results) {
             (section(
                 "Queues",
-                "Share of the cluster's capacity in use by each queue.",
+                "Share of the cluster's capacity that the bound pods of each queue request.",
                 legend(Key::Patch, queues.names.iter().map(String::as_str)),
                 queues.shares(results, time),
             ))

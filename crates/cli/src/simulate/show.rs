@@ -13,7 +13,9 @@ use reprieve_simulator::trace::SkippedLines;
 use serde_json::{Value, json};
 
 use super::args::Output;
+use super::notes::notes;
 use super::policy_run::PolicyRun;
+use super::statistics::{StatisticsValue, statistics};
 use crate::input::Error;
 use crate::output;
 use crate::render::{format_duration, table};
@@ -28,12 +30,13 @@ pub fn show(
     let summaries: Vec<&Summary> = results.iter().map(|result| &result.summary).collect();
     match output {
         Output::Table => {
-            output::print(&(headline(input) + &comparison(&summaries) + &notes(input, skipped)))?;
+            let remarks = remarks(input, skipped, results);
+            output::print(&(headline(input, results) + &comparison(&summaries) + &remarks))?;
             results.iter().for_each(|result| output::note(&speed(result)));
             Ok(())
         }
         Output::Json => output::line(&format!("{:#}", as_json(input, skipped, results))),
-        Output::Csv => output::print(&as_csv(input, skipped, &summaries)?),
+        Output::Csv => output::print(&as_csv(input, skipped, &summaries, &notes(input, results))?),
     }
 }
 
@@ -42,75 +45,54 @@ fn speed(result: &PolicyRun) -> String {
     let each = counts.decision_nanos as f64 / 1000.0 / (counts.decisions as f64).max(1.0);
     let rate = counts.events as f64 / seconds.max(1e-9);
     let (policy, decisions) = (&result.summary.policy, counts.decisions);
-    format!("{policy}: {seconds:.2} s, {rate:.0} events/s, {decisions} decisions, mean {each:.1} µs")
+    format!(
+        "{policy}: simulated in {seconds:.2} s ({rate:.0} events/s), {decisions} decisions with a mean of {each:.1} µs"
+    )
 }
 
-/// The simulation in one line.
-pub fn headline(input: &SimulationInput) -> String {
+/// The simulation in one line: what was simulated, which may be less than the input asks for.
+pub fn headline(input: &SimulationInput, results: &[PolicyRun]) -> String {
     let nodes = input.objects.iter().filter(|object| object.kind() == Kind::Node).count();
-    let pods: usize = input.submissions.iter().map(|(submission, _)| submission.pods).sum();
-    let length = SignedDuration::from_micros(input.end.0 - input.start.0);
-    let (nodes, jobs) = (count(nodes, "node", "nodes"), count(input.submissions.len(), "job", "jobs"));
+    let asked = input.end.0 - input.start.0;
+    let lasted = results.iter().map(|result| result.run.ended - result.run.began).max().unwrap_or(asked);
+    let length = format_duration(SignedDuration::from_micros(lasted));
+    let until = if lasted < asked { ", until all jobs had finished" } else { "" };
+    let submitted = results.iter().map(|result| result.summary.jobs).max().unwrap_or(0);
+    let arrived = input.submissions.iter().filter(|(submission, _)| submission.at <= input.end);
+    let pods: usize = arrived.map(|(submission, _)| submission.pods).sum();
+    let late = input.submissions.len().saturating_sub(submitted);
+    let late = if late > 0 { format!(" ({late} more would arrive after the end)") } else { String::new() };
     format!(
-        "{}: {} on {nodes}, {jobs} with {}, seed {}\n\n",
+        "{}: {length} on {}{until}; {} with {}{late}; seed {}\n\n",
         input.name,
-        format_duration(length),
+        count(nodes, "node", "nodes"),
+        count(submitted, "job", "jobs"),
         count(pods, "pod", "pods"),
         input.seed
     )
 }
 
-/// The meaning of the three durations in a cell.
-pub const PERCENTILES: &str = "Wait before first start: p50 / p95 / p99.";
+/// How to read the comparison.
+pub const LEGEND: &str =
+    "* best value of the row. Wait before first start: p50 / p95 / p99; the best is that with the lowest p95.";
 
 /// A column for each policy.
 pub fn comparison(summaries: &[&Summary]) -> String {
     let policies: Vec<String> = summaries.iter().map(|summary| summary.policy.to_uppercase()).collect();
-    let header = std::iter::once("").chain(policies.iter().map(String::as_str));
-    format!("{}\n\n{PERCENTILES}\n", table(header, statistics(summaries).into_iter(), None))
-}
-
-/// The statistics: a title, then the value for each policy.
-pub fn statistics(summaries: &[&Summary]) -> Vec<Vec<String>> {
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    let mut row = |title: &str, of: &dyn Fn(&Summary) -> String| {
-        rows.push(std::iter::once(title.to_owned()).chain(summaries.iter().map(|summary| of(summary))).collect());
-    };
-    let resource = summaries.first().map_or("", |summary| summary.resource.as_str());
-    let unit = resource.strip_prefix("nvidia.com/").map_or_else(|| resource.to_owned(), str::to_uppercase);
-    row("jobs finished", &|summary| format!("{} of {}", summary.finished, summary.jobs));
-    row("jobs never started", &|summary| summary.never_started.to_string());
-    row("pods evicted", &|summary| summary.evictions.to_string());
-    row("  second-order (caused by a returning victim)", &|summary| summary.second_order_evictions.to_string());
-    row("    foreseen / unforeseen", &|summary| {
-        format!("{} / {}", summary.foreseen_second_order_evictions, summary.unforeseen_second_order_evictions)
+    let header = ["", "BETTER"].into_iter().chain(policies.iter().map(String::as_str));
+    let cell = |value: StatisticsValue| if value.is_best { value.text + " *" } else { value.text };
+    let rows = statistics(summaries).into_iter().map(|row| {
+        let values = row.values.into_iter().map(cell);
+        [row.title, row.better.word().to_owned()].into_iter().chain(values).collect()
     });
-    row("gangs partly evicted", &|summary| summary.partial_gangs.to_string());
-    row(&format!("{unit}-hours lost"), &|summary| format!("{:.1}", summary.lost_hours));
-    row(&format!("{unit} utilization (mean)"), &|summary| format!("{:.1}%", summary.utilisation * 100.0));
-    row("fairness across queues (Jain's index)", &|summary| {
-        summary.fairness.map_or_else(|| "-".to_owned(), |index| format!("{index:.3}"))
-    });
-    if let Some(first) = summaries.first() {
-        for waiting in &first.waiting {
-            row(&format!("wait at priority {}", waiting.priority), &|summary| {
-                let found = summary.waiting.iter().find(|level| level.priority == waiting.priority);
-                found.map_or_else(|| "-".to_owned(), |found| percentiles(&found.seconds))
-            });
-        }
-        if first.gang_start.is_some() {
-            row("wait of gangs", &|summary| summary.gang_start.as_ref().map_or_else(|| "-".to_owned(), percentiles));
-        }
-    }
-    rows
+    format!("{}\n\n{LEGEND}\n", table(header, rows, None))
 }
 
-fn percentiles(Percentiles { p50, p95, p99 }: &Percentiles) -> String {
-    [p50, p95, p99].map(|seconds| format_duration(SignedDuration::from_secs_f64(*seconds))).join(" / ")
-}
-
-fn notes(input: &SimulationInput, skipped: &SkippedLines) -> String {
+fn remarks(input: &SimulationInput, skipped: &SkippedLines, results: &[PolicyRun]) -> String {
     let mut text = String::new();
+    for note in notes(input, results) {
+        let _ = writeln!(text, "\nnote: {note}");
+    }
     for (index, note) in input.assumptions.iter().enumerate() {
         let _ = writeln!(text, "{} {note}", if index == 0 { "\nSynthetic:" } else { "          " });
     }
@@ -144,12 +126,18 @@ fn as_json(input: &SimulationInput, skipped: &SkippedLines, results: &[PolicyRun
         "end": format_time(input.end),
         "nodes": nodes,
         "assumptions": input.assumptions,
+        "notes": notes(input, results),
         "skippedLines": skipped.lines,
         "policies": policies.collect::<Vec<Value>>(),
     })
 }
 
-fn as_csv(input: &SimulationInput, skipped: &SkippedLines, summaries: &[&Summary]) -> Result<String, Error> {
+fn as_csv(
+    input: &SimulationInput,
+    skipped: &SkippedLines,
+    summaries: &[&Summary],
+    notes: &[String],
+) -> Result<String, Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let mut rows = vec![["policy".to_owned(), "figure".to_owned(), "value".to_owned()]];
     for summary in summaries {
@@ -171,6 +159,7 @@ fn as_csv(input: &SimulationInput, skipped: &SkippedLines, summaries: &[&Summary
         }
     }
     rows.extend(input.assumptions.iter().map(|note| [String::new(), "assumptions".to_owned(), note.clone()]));
+    rows.extend(notes.iter().map(|note| [String::new(), "notes".to_owned(), note.clone()]));
     if skipped.lines > 0 {
         rows.push([String::new(), "skippedLines".to_owned(), skipped.lines.to_string()]);
     }

@@ -13,7 +13,6 @@ use reprieve_api::{InputError, ObjectSet, Sourced, VictimRef};
 use reprieve_checker::{self as checker, Claim};
 use reprieve_engine::choose::Plan;
 use reprieve_engine::fit::PreemptorId;
-use reprieve_engine::policy::kubernetes::Cascades;
 use reprieve_engine::{NodeId, Policy, node_plans};
 use reprieve_loader::build::{OnInvalid, load_as};
 use reprieve_loader::policy::policy;
@@ -165,16 +164,14 @@ fn evaluate(test: &PreemptionTest, objects: &ObjectSet) -> Result<(Vec<String>, 
         }
     }
     // The checker reads the objects by itself and has no rule for those that are set aside.
-    if let Policy::Kubernetes(kubernetes) = &question.policy
+    if let Policy::Kubernetes(_) = &question.policy
         && loaded.quarantined.is_empty()
     {
         let claim = Claim {
             objects,
             now: time(question.now).unwrap_or_default(),
             preemptor: &test.spec.preemptor,
-            priority_cut: kubernetes.priority_cut,
-            cascades: kubernetes.cascades == Cascades::Include,
-            max_preemption_priority_excess: kubernetes.max_preemption_priority_excess,
+            settings: checker::Settings::of(&test.spec.profile),
             scheduler_name: scope.scheduler_name.as_deref(),
             answer: &report.answer,
         };

@@ -9,11 +9,9 @@ use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_api::source::InputError;
 use reprieve_api::test_file::{OutcomeName, TestSpec, VictimRef};
-use reprieve_checker::{Claim, Finding, check};
-use reprieve_engine::Policy;
-use reprieve_engine::policy::kubernetes::Cascades;
-use reprieve_loader::build::{OnInvalid, load};
-use reprieve_loader::policy::{DEFAULT_NOW, Question};
+use reprieve_checker::{Claim, Finding, Settings, check};
+use reprieve_loader::build::{OnInvalid, load_for};
+use reprieve_loader::policy::{DEFAULT_NOW, Question, policy};
 use reprieve_loader::time::parse_time;
 use reprieve_report::answer::answer;
 
@@ -22,7 +20,6 @@ pub struct Case {
     pub spec: TestSpec,
     pub now: Timestamp,
     pub priority_cut: bool,
-    pub cascades: bool,
     pub answer: Answer,
 }
 
@@ -36,12 +33,10 @@ impl Case {
         }
         let mut spec = spec.expect("the case begins with its test");
         spec.profile.args.insert("priorityCut".to_owned(), priority_cut.into());
-        let mut loaded = load(&objects, OnInvalid::Reject)?;
-        let question = Question::new(&spec, &loaded)?;
-        let cascades = matches!(question.policy, Policy::Kubernetes(policy) if policy.cascades == Cascades::Include);
-        let answer = answer(&question, &mut loaded);
+        let mut loaded = load_for(&objects, OnInvalid::Reject, &policy(&spec.profile)?)?;
+        let answer = answer(&Question::new(&spec, &loaded)?, &mut loaded);
         let now = parse_time(spec.now.as_deref().unwrap_or(DEFAULT_NOW))?;
-        Ok(Self { objects, spec, now, priority_cut, cascades, answer })
+        Ok(Self { objects, spec, now, priority_cut, answer })
     }
 
     /// One of the conformance cases.
@@ -51,14 +46,12 @@ impl Case {
     }
 
     pub fn findings(&self) -> Vec<Finding> {
-        let Self { objects, spec, now, priority_cut, cascades, answer } = self;
+        let Self { objects, spec, now, priority_cut, answer } = self;
         check(&Claim {
             objects,
             now: *now,
             preemptor: &spec.preemptor,
-            priority_cut: *priority_cut,
-            cascades: *cascades,
-            max_preemption_priority_excess: 1_000,
+            settings: Settings { priority_cut: *priority_cut, ..Settings::of(&spec.profile) },
             scheduler_name: None,
             answer,
         })

@@ -24,7 +24,7 @@ fn yunikorn_reports_why_a_node_costs_more_or_the_same() {
         running("two", "node-5", 5, "cpu: 2", &other, ""),
         pending("urgent", 5, "cpu: 2", &queue("a"), ""),
     ];
-    let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "YuniKorn"]);
+    let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "YuniKorn", "--arg", "podOptOut=true"]);
     assert_eq!(decision.node("node-4")["result"], "Chosen", "{}", decision.table);
     let takes = |n: &str| format!("would evict {n} of priority up to 5");
     let higher = "higher cost than node-4:";

@@ -25,7 +25,7 @@ fn yunikorn_reports_candidates_too_large_after_earlier_victims() {
         running("elsewhere", "node-2", 5, "cpu: 1", &queue("b", "05"), ""),
         pending("urgent", 5, "cpu: 4, memory: 1Gi", &queue("a", "06"), ""),
     ];
-    let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "YuniKorn"]);
+    let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "YuniKorn", "--arg", "compatibility=1.8"]);
     assert_eq!(decision.json["outcome"], "Unschedulable", "{}", decision.table);
     let newer = decision.entry("default/newer");
     let text = "larger than the guarantee left to queue root.a: 2Gi memory";

@@ -13,7 +13,7 @@ fn yunikorn_lists_every_resource_with_too_little_guarantee_left() {
         running("large", "node-1", 5, "cpu: 3, memory: 1Gi, nvidia.com/gpu: 3", &queue("a"), ""),
         pending("urgent", 5, "cpu: 4, memory: 1Gi, nvidia.com/gpu: 3", &queue("b"), ""),
     ];
-    let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "YuniKorn"]);
+    let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "YuniKorn", "--arg", "compatibility=1.8"]);
     let law = &decision.explanation()["law"];
     let text =
         "queue root.b has too little of its guarantee left: 1 cpu of 4 requested and 1 nvidia.com/gpu of 3 requested";
@@ -50,7 +50,7 @@ data:
         running("second", "node-4", 5, size, &queue("b"), ""),
         pending("urgent", 5, size, &queue("a"), ""),
     ];
-    let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "YuniKorn"]);
+    let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "YuniKorn", "--arg", "compatibility=1.8"]);
     assert_eq!(decision.node("node-1")["text"], "equal cost, first by name", "{}", decision.table);
     assert!(decision.other("node-2").starts_with("equal cost, but node-1 is first by name; would evict 1 pod"));
     assert!(decision.other("node-4").ends_with("; node-1 has room, only quota is short"), "{}", decision.table);

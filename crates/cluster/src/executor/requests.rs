@@ -68,7 +68,7 @@ impl Executor {
             | Action::SuspendJob { .. }
             | Action::RestoreJob { .. } => return self.patch_workload_or_job(action).await,
             Action::EmitEvent { about, related, reason, message } => {
-                let about = about.kind.resource().reference(about, uids.about.clone());
+                let about = about.kind.resource().reference(about, uids.regarding.clone());
                 let related = related.as_ref().map(|key| key.kind.resource().reference(key, uids.related.clone()));
                 let event = self.reporter.event(*reason, message, &about, related.as_ref());
                 self.post(&event_path(&about), &event).await?;

@@ -78,13 +78,13 @@ fn deleted(version: u64) -> Event {
 }
 
 /// Passes an event to the queues. Returns the text in force and its version.
-async fn admit(queues: &mut QueueConfiguration, event: Event) -> Option<(String, u64)> {
-    let in_force = match queues.admit(event).await {
+async fn apply(queues: &mut QueueConfiguration, event: Event) -> Option<(String, u64)> {
+    let in_force = match queues.replace_config_map(event).await {
         Event::Listed { objects, .. } => objects.into_iter().next(),
         Event::Upserted(object) => Some(object),
         _ => None,
     };
-    queues.store().await;
+    queues.store_copy().await;
     let object = in_force?;
     let version = object.version();
     let text = config_map(object).and_then(|map| map.data).and_then(|mut data| data.remove(KEY));
@@ -100,11 +100,11 @@ fn problem_of(queues: &QueueConfiguration) -> Option<String> {
 async fn invalid_version_does_not_replace_the_last_valid_one() {
     let server = SharedServer::default();
     let mut queues = session(&server);
-    assert_eq!(admit(&mut queues, listed(vec![map(VALID, 5)], 7)).await, Some((VALID.to_owned(), 7)));
-    assert_eq!(admit(&mut queues, Event::Upserted(map(INVALID, 8))).await, Some((VALID.to_owned(), 8)));
+    assert_eq!(apply(&mut queues, listed(vec![map(VALID, 5)], 7)).await, Some((VALID.to_owned(), 7)));
+    assert_eq!(apply(&mut queues, Event::Upserted(map(INVALID, 8))).await, Some((VALID.to_owned(), 8)));
     assert_eq!(problem_of(&queues), None, "the last valid version is in force");
     assert!(queues.metrics.text().contains("reprieve_queues_valid 0"));
-    assert_eq!(admit(&mut queues, Event::Upserted(map(OTHER, 9))).await, Some((OTHER.to_owned(), 9)));
+    assert_eq!(apply(&mut queues, Event::Upserted(map(OTHER, 9))).await, Some((OTHER.to_owned(), 9)));
     assert!(queues.metrics.text().contains("reprieve_queues_valid 1"));
     tokio::task::yield_now().await;
     assert_eq!(server.lock().expect("a lock").writes, 2, "only valid versions are stored");
@@ -113,11 +113,11 @@ async fn invalid_version_does_not_replace_the_last_valid_one() {
 #[tokio::test]
 async fn last_valid_version_survives_a_restart() {
     let server = SharedServer::default();
-    admit(&mut session(&server), listed(vec![map(VALID, 5)], 7)).await;
+    apply(&mut session(&server), listed(vec![map(VALID, 5)], 7)).await;
     let mut queues = session(&server);
-    assert_eq!(admit(&mut queues, listed(vec![map(INVALID, 8)], 9)).await, Some((VALID.to_owned(), 9)));
+    assert_eq!(apply(&mut queues, listed(vec![map(INVALID, 8)], 9)).await, Some((VALID.to_owned(), 9)));
     assert_eq!(problem_of(&queues), None);
-    admit(&mut session(&server), listed(vec![map(VALID, 5)], 10)).await;
+    apply(&mut session(&server), listed(vec![map(VALID, 5)], 10)).await;
     assert_eq!(server.lock().expect("a lock").writes, 1, "the same text is not stored again");
 }
 
@@ -127,25 +127,25 @@ async fn config_map_without_queues_is_invalid() {
     let mut queues = session(&server);
     let mut empty = config_map(map(VALID, 5)).expect("a ConfigMap");
     empty.data = None;
-    assert_eq!(admit(&mut queues, listed(vec![Object::from(empty)], 7)).await, None);
+    assert_eq!(apply(&mut queues, listed(vec![Object::from(empty)], 7)).await, None);
     assert!(problem_of(&queues).is_some_and(|problem| problem.contains("data[queues.yaml]: is missing")));
 }
 
 #[tokio::test]
 async fn copy_of_another_config_map_is_not_used() {
     let server = SharedServer::default();
-    admit(&mut session(&server), listed(vec![map(VALID, 5)], 7)).await;
+    apply(&mut session(&server), listed(vec![map(VALID, 5)], 7)).await;
     let mut queues = session(&server);
     queues.location.config_map = NamespacedName::new("yunikorn", "moved");
-    assert_eq!(admit(&mut queues, listed(vec![map(INVALID, 8)], 9)).await, None);
+    assert_eq!(apply(&mut queues, listed(vec![map(INVALID, 8)], 9)).await, None);
 }
 
 #[tokio::test]
 async fn missing_config_map_disables_preemption_within_the_last_valid_queues() {
     let server = SharedServer::default();
     let mut queues = session(&server);
-    admit(&mut queues, listed(vec![map(VALID, 5)], 7)).await;
-    let (text, version) = admit(&mut queues, deleted(8)).await.expect("the last valid queues");
+    apply(&mut queues, listed(vec![map(VALID, 5)], 7)).await;
+    let (text, version) = apply(&mut queues, deleted(8)).await.expect("the last valid queues");
     assert_eq!(version, 8);
     let value: Value = serde_saphyr::from_str(&text).expect("YAML");
     assert_eq!(value["partitions"][0]["preemption"]["enabled"], json!(false));
@@ -153,7 +153,7 @@ async fn missing_config_map_disables_preemption_within_the_last_valid_queues() {
     let paused = config_map(map(&text, 8)).expect("a ConfigMap");
     assert_eq!(check(&paused), Ok(()), "the queues stay valid");
     assert!(problem_of(&queues).is_some_and(|problem| problem.contains("yunikorn/yunikorn-configs is missing")));
-    assert_eq!(admit(&mut queues, Event::Upserted(map(VALID, 9))).await, Some((VALID.to_owned(), 9)));
+    assert_eq!(apply(&mut queues, Event::Upserted(map(VALID, 9))).await, Some((VALID.to_owned(), 9)));
     assert_eq!(problem_of(&queues), None);
 }
 
@@ -161,10 +161,10 @@ async fn missing_config_map_disables_preemption_within_the_last_valid_queues() {
 async fn without_a_valid_version_there_are_no_queues_and_one_event() {
     let server = SharedServer::default();
     let mut queues = session(&server);
-    assert_eq!(admit(&mut queues, listed(Vec::new(), 7)).await, None);
-    assert_eq!(admit(&mut queues, listed(Vec::new(), 8)).await, None);
+    assert_eq!(apply(&mut queues, listed(Vec::new(), 7)).await, None);
+    assert_eq!(apply(&mut queues, listed(Vec::new(), 8)).await, None);
     assert!(problem_of(&queues).is_some_and(|problem| problem.contains("is missing")));
-    assert_eq!(admit(&mut queues, Event::Upserted(map(INVALID, 9))).await, None);
+    assert_eq!(apply(&mut queues, Event::Upserted(map(INVALID, 9))).await, None);
     assert!(problem_of(&queues).is_some_and(|problem| problem.contains("queues.yaml")));
     for _ in 0..20 {
         tokio::task::yield_now().await;

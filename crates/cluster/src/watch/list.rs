@@ -100,9 +100,9 @@ pub fn is_unknown_kind(error: &kube::Error) -> bool {
     has_code(error, 404)
 }
 
-/// Whether the scheduler continues without a kind after this error: the API server does not know the kind, or listing an optional kind is
-/// forbidden.
-pub fn is_dispensable(kind: Kind, error: &kube::Error) -> bool {
+/// Whether the scheduler can run without a kind that cannot be listed because of this error: the API server does not know the kind, or
+/// listing an optional kind is forbidden.
+pub fn can_run_without(kind: Kind, error: &kube::Error) -> bool {
     is_unknown_kind(error) || (has_code(error, 403) && kind.resource().need != Need::Required)
 }
 
@@ -118,7 +118,7 @@ pub async fn list_all(
             Ok(listed) => {
                 let (named, nameless): (Vec<_>, Vec<_>) =
                     listed.undecodable.into_iter().partition(Undecodable::has_name);
-                Ok((objects, named.iter().map(Undecodable::unreadable).collect(), warnings(kind, &nameless)))
+                Ok((objects, named.into_iter().map(|object| object.unreadable).collect(), warnings(kind, &nameless)))
             }
             Err(error) if is_unknown_kind(&error) => Ok((Vec::new(), Vec::new(), Vec::new())),
             Err(error) if has_code(&error, 403) && kind.resource().need == Need::Completes => {

@@ -11,12 +11,10 @@ use serde::{Deserialize, Deserializer};
 use tracing::warn;
 
 /// An object that cannot be decoded, with the error.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct Undecodable {
-    kind: Kind,
-    name: NamespacedName,
-    /// The node of a bound pod.
-    node: Option<String>,
+    /// The object as the loader reads it.
+    pub unreadable: Unreadable,
     version: String,
     /// Kind, namespace and name, for messages.
     pub object: String,
@@ -32,10 +30,11 @@ impl Undecodable {
         let display_name = if name.is_empty() { "without a name".to_owned() } else { display_name };
         let error = error.to_string();
         let error = error.rfind(" at line ").map_or(error.as_str(), |end| &error[..end]);
+        let problem = InputError::new(format!("{}; correct it, or delete the object", plain_problem(error)));
+        let problem = problem.code(ProblemCode::Undecodable).object(ObjectRef::of(kind, &identity.name()));
+        let value = serde_json::from_str(text).unwrap_or_default();
         Self {
-            kind,
-            name: identity.name(),
-            node: node_of(text).filter(|_| kind == Kind::Pod),
+            unreadable: Unreadable::new(identity.key(kind), &value, problem),
             version: resource_version.clone(),
             object: format!("{} {display_name}", kind.resource().kind),
             error: error.to_owned(),
@@ -45,7 +44,7 @@ impl Undecodable {
 
 impl Undecodable {
     pub fn has_name(&self) -> bool {
-        !self.name.name.is_empty()
+        !self.unreadable.object.name.name.is_empty()
     }
 
     /// The events about these objects of a list with this version. An object without a name cannot be known to any scheduler.
@@ -56,23 +55,8 @@ impl Undecodable {
     /// The event about the object; `at_least` is the version of the list that contains it.
     pub fn event(&self, at_least: u64) -> Event {
         let version = self.version.parse().unwrap_or(0).max(at_least);
-        Event::Unreadable { object: self.unreadable(), version }
+        Event::Unreadable { object: self.unreadable.clone(), version }
     }
-
-    /// The object as the loader reads it.
-    pub fn unreadable(&self) -> Unreadable {
-        let error = InputError::new(format!("{}; correct it, or delete the object", plain_problem(&self.error)));
-        let error = error.code(ProblemCode::Undecodable).object(ObjectRef::of(self.kind, &self.name));
-        Unreadable { object: ObjectKey::new(self.kind, self.name.clone()), node: self.node.clone(), error }
-    }
-}
-
-/// The node of a pod that is bound and has not ended.
-fn node_of(text: &str) -> Option<String> {
-    let pod: serde_json::Value = serde_json::from_str(text).ok()?;
-    let field = |path: &str| pod.pointer(path).and_then(serde_json::Value::as_str).filter(|text| !text.is_empty());
-    let is_finished = matches!(field("/status/phase"), Some("Succeeded" | "Failed"));
-    field("/spec/nodeName").filter(|_| !is_finished).map(str::to_owned)
 }
 
 /// The identity of an object. It can be decoded even if the rest of the object cannot.
@@ -140,7 +124,7 @@ impl UndecodableObjects {
 
     /// Adds an object whose new version cannot be decoded.
     pub fn add(&mut self, object: Undecodable) {
-        let known = self.versions.remove_entry(&object.name).into_iter().collect();
+        let known = self.versions.remove_entry(&object.unreadable.object.name).into_iter().collect();
         self.add_to(object, &known);
         self.publish();
     }
@@ -159,7 +143,8 @@ impl UndecodableObjects {
     }
 
     fn add_to(&mut self, object: Undecodable, known: &BTreeMap<NamespacedName, String>) {
-        let Undecodable { name, version, object, error, .. } = object;
+        let Undecodable { unreadable, version, object, error } = object;
+        let name = unreadable.object.name;
         if known.get(&name) != Some(&version) {
             warn!(%object, version, error, "cannot decode the object; it is left out");
         }

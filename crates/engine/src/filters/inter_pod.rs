@@ -1,7 +1,7 @@
 //! The constraints of a pod about other pods: host ports, topology spread, affinity and anti-affinity, its own and those of other pods.
 //! Counts by domain are updated as pods move, so that a check reads a few numbers. A shape without such constraints costs nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::filters::{FilterFailure, node};
 use crate::ids::{NodeId, PodId, ShapeId, TopologyId};
@@ -12,6 +12,31 @@ use crate::snapshot::{Pod, Snapshot};
 #[derive(Default)]
 pub(crate) struct InterPodCounts {
     shapes: Vec<ShapeCounts>,
+}
+
+/// How members of a gang constrain each other beyond the node of each.
+#[derive(Debug, Default)]
+pub(crate) struct Interplay {
+    /// The number of topology spread constraints that count a member.
+    pub spread: usize,
+    /// Whether a member needs the company of another one, so that it may fit only after that one is placed.
+    pub company: bool,
+    /// The topologies that confine all members to one domain each, because every member needs the company of the others.
+    pub region: Vec<TopologyId>,
+    /// By topology with several nodes in a domain: the pairs of shapes, by position, that cannot be in one domain.
+    pub exclusions: BTreeMap<TopologyId, BTreeSet<(usize, usize)>>,
+}
+
+impl Interplay {
+    /// Whether a placed member never makes room for another one, so that the order of placing does not matter.
+    pub fn is_unordered(&self) -> bool {
+        self.spread == 0 && !self.company
+    }
+
+    /// Whether members constrain each other only on the same node, once they are confined to one region.
+    pub fn is_local(&self) -> bool {
+        self.is_unordered() && self.exclusions.is_empty()
+    }
 }
 
 /// The counts for the constraints of one shape.
@@ -123,9 +148,61 @@ impl InterPodCounts {
         })
     }
 
+    /// How pods of these shapes constrain each other. `several` says of a shape whether there are several such pods.
+    pub fn interplay(&self, snapshot: &Snapshot, shapes: &[(ShapeId, bool)]) -> Interplay {
+        let mut interplay = Interplay::default();
+        let counts: Vec<Option<&ShapeCounts>> = shapes.iter().map(|&(shape, _)| self.of(shape)).collect();
+        let others = |index: usize| {
+            let other = move |&(at, &(_, several)): &(usize, &(ShapeId, bool))| at != index || several;
+            shapes.iter().enumerate().filter(other).map(|(at, &(shape, _))| (at, shape.index()))
+        };
+        for (index, own) in counts.iter().enumerate() {
+            let Some(own) = own else { continue };
+            let counts_a_member = |counter: &Counter| others(index).any(|(_, other)| counter.weights[other] != 0);
+            interplay.spread += own.spread.iter().filter(|spread| counts_a_member(&spread.counter)).count();
+            interplay.company |= own.affinity.iter().flat_map(|affinity| &affinity.terms).any(counts_a_member);
+            for counter in own.anti_affinity.iter().chain(&own.others_anti_affinity) {
+                if let CountedBy::Topology(topology) = counter.counted_by
+                    && !is_by_node(snapshot, topology)
+                {
+                    let excluded = others(index).filter(|&(_, other)| counter.weights[other] != 0);
+                    for (other, _) in excluded {
+                        let pair = (index.min(other), index.max(other));
+                        interplay.exclusions.entry(topology).or_default().insert(pair);
+                    }
+                }
+            }
+        }
+        if interplay.company
+            && let Some(terms) = terms_of_all(snapshot, shapes)
+            && let Some(affinity) = counts.iter().flatten().find_map(|counts| counts.affinity.as_ref())
+        {
+            // All members match the terms of all. If a running pod matches them too, its domains are the only ones; else the first member
+            // that is placed determines them.
+            interplay.company = false;
+            if affinity.is_first() {
+                interplay.region = terms.iter().map(|term| term.topology).collect();
+            }
+        }
+        interplay
+    }
+
     fn of(&self, shape: ShapeId) -> Option<&ShapeCounts> {
         self.shapes.iter().find(|counts| counts.shape == shape)
     }
+}
+
+/// Whether each node with the label is a domain of its own.
+fn is_by_node(snapshot: &Snapshot, topology: TopologyId) -> bool {
+    let topology = snapshot.topology(topology);
+    topology.domain.iter().flatten().count() == topology.n_domains
+}
+
+/// The affinity terms that all shapes have, if all shapes have the same and match them.
+fn terms_of_all<'s>(snapshot: &'s Snapshot, shapes: &[(ShapeId, bool)]) -> Option<&'s [Term]> {
+    let first = &snapshot.shape(shapes.first()?.0).affinity;
+    let is_alike = |shape: &Shape| shape.affinity == *first && first.iter().all(|term| term.selects(shape));
+    shapes.iter().all(|&(shape, _)| is_alike(snapshot.shape(shape))).then_some(first)
 }
 
 fn first_hit(snapshot: &Snapshot, node: NodeId, counters: &[Counter]) -> Option<TopologyId> {
@@ -256,8 +333,12 @@ impl AffinityCounter {
                 Some(count) => met &= count > 0,
             }
         }
-        let first = || self.matches_itself && self.terms.iter().all(|term| term.counts.iter().all(|&count| count == 0));
-        (!met && !first()).then_some(FilterFailure::Affinity)
+        (!met && !self.is_first()).then_some(FilterFailure::Affinity)
+    }
+
+    /// Whether a pod of the shape would be the first of its series.
+    fn is_first(&self) -> bool {
+        self.matches_itself && self.terms.iter().all(|term| term.counts.iter().all(|&count| count == 0))
     }
 }
 

@@ -14,6 +14,7 @@ pub mod unknown_class;
 
 use crate::fit::Preemptor;
 use crate::ids::{NodeId, PodId, Priority, QueueId, ResourceId, ShareMilli, TextId, Timestamp, UnitId};
+pub use crate::snapshot::Mismatch;
 use crate::snapshot::{QueueRefusal, Snapshot};
 
 /// A guaranteed resource of which less is left than is requested.
@@ -25,25 +26,6 @@ pub struct TooLittle {
     pub left: i64,
     /// The amount that the pod requests.
     pub requested: i64,
-}
-
-/// The field in which a member differs from its group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mismatch {
-    /// `priority`.
-    Priority {
-        /// The priority of the member.
-        member: Priority,
-        /// The priority of the group.
-        group: Priority,
-    },
-    /// `preemptionPolicy`.
-    Preempting {
-        /// Whether the member may preempt.
-        member: bool,
-        /// Whether the group may preempt.
-        group: bool,
-    },
 }
 
 /// A named rule that spares a unit or refuses a preemptor.
@@ -117,14 +99,21 @@ pub enum Law {
         /// Why the queue is refused.
         cause: QueueRefusal,
     },
+    /// The group that the preemptor names does not exist. docs/rules/kubernetes-groups.md#g26
+    GroupMissing {
+        /// The pod that names it.
+        pod: PodId,
+    },
+    /// The step budget of the complete search is spent, so whether the members fit is not known. docs/rules/kubernetes-groups.md#g24
+    SearchLimit,
     /// A member's priority or `preemptionPolicy` differs from that of its group. docs/rules/kubernetes-groups.md#g20
     GroupMismatch {
         /// The member.
         member: PodId,
         /// The field that differs.
-        about: Mismatch,
+        mismatch: Mismatch,
     },
-    /// The candidate belongs to the preemptor's job. docs/rules/koordinator.md#q1
+    /// The candidate belongs to the preemptor's job or gang. docs/rules/koordinator.md#q1, docs/rules/yunikorn.md#y7
     SameJob,
     /// The candidate is not preemptible, by its label or by default. docs/rules/koordinator.md#q1
     NotPreemptible,
@@ -208,6 +197,8 @@ pub enum Law {
         queue: QueueId,
         /// The requested resource of which least is left, and that amount; `None` if no guarantee covers the request.
         left: Option<(ResourceId, i64)>,
+        /// Whether the search took pods from the queue before.
+        has_lost: bool,
     },
     /// Without the candidate, a queue would use less than its guarantee. docs/rules/yunikorn.md#y9
     WouldBreakGuarantee {
@@ -219,6 +210,8 @@ pub enum Law {
         guarantee: i64,
         /// The use of the queue without the candidate.
         after: i64,
+        /// Whether the search took other pods from the queue before.
+        has_lost: bool,
     },
     /// The candidate's priority is above the preemptor's, after the priority offsets and fences of the queues between them.
     /// docs/rules/yunikorn.md#y6
@@ -235,6 +228,13 @@ pub enum Law {
     },
     /// The candidate is in the preemptor's queue. docs/rules/yunikorn.md#y7
     SameQueue,
+    /// The candidate is in the preemptor's application, in another queue. docs/rules/yunikorn.md#y7
+    SameApplication,
+    /// The candidate's gang would be evicted as a whole, and a law spares another pod of the gang. docs/rules/yunikorn.md#y22
+    WholeGang {
+        /// The other pod.
+        member: PodId,
+    },
     /// Preemption is disabled for the candidate's queue. docs/rules/yunikorn.md#y5
     QueueDisabled {
         /// The queue.
@@ -284,6 +284,7 @@ impl Law {
                 | Self::OtherScheduler { .. }
                 | Self::Unsupported { .. }
                 | Self::QueueRefused { .. }
+                | Self::GroupMissing { .. }
         )
     }
 }

@@ -1,11 +1,12 @@
 //! docs/rules/kubernetes-pods.md#p21, docs/rules/kubernetes-pods.md#p22, docs/rules/kubernetes-groups.md#g22,
-//! docs/rules/kubernetes-groups.md#g23: a preemptor with scheduling gates, for another scheduler, or with a requirement that the engine
-//! does not evaluate, or in a queue that it may not use (docs/rules/yunikorn.md#y21), is refused before any search: it is not placed, and no pod is evicted for it.
+//! docs/rules/kubernetes-groups.md#g23, docs/rules/kubernetes-groups.md#g26: a preemptor with scheduling gates, for another scheduler, or with
+//! a requirement that the engine does not evaluate, or in a queue that it may not use (docs/rules/yunikorn.md#y21), or whose group does not
+//! exist, is refused before any search: it is not placed, and no pod is evicted for it.
 
 use crate::fit::{Preemptor, PreemptorId};
 use crate::ids::PodId;
 use crate::laws::Law;
-use crate::snapshot::{Obstacle, Snapshot};
+use crate::snapshot::{Obstacle, Pod, Snapshot};
 
 /// The law that refuses the preemptor because of an obstacle.
 pub(crate) fn refuses(snapshot: &Snapshot, preemptor: &Preemptor) -> Option<Law> {
@@ -28,10 +29,13 @@ pub(crate) fn refuses(snapshot: &Snapshot, preemptor: &Preemptor) -> Option<Law>
     too_few(snapshot, preemptor, needed, all).or_else(|| unsupported(snapshot, preemptor))
 }
 
-/// The law that refuses the group of a pending pod. A member is refused with its group.
-pub(crate) fn refuses_gang_of(snapshot: &Snapshot, pod: PodId) -> Option<Law> {
-    let pod = snapshot.pod(pod);
-    let group = pod.group.filter(|_| pod.node.is_none() && pod.takes_part())?;
+/// The law that refuses the group of a pending pod. A member is refused with its group, and without it.
+pub(crate) fn refuses_gang_of(snapshot: &Snapshot, id: PodId) -> Option<Law> {
+    let pod = snapshot.pod(id);
+    if pod.node.is_some() || !pod.takes_part() {
+        return None;
+    }
+    let Some(group) = pod.group else { return pod.names_group.then_some(Law::GroupMissing { pod: id }) };
     refuses(snapshot, &Preemptor::new(snapshot, PreemptorId::Group(group)))
 }
 
@@ -48,7 +52,9 @@ fn of_pod(snapshot: &Snapshot, pod: PodId) -> Option<Law> {
 
 /// The law for a gang with too few members because some are gated or name another scheduler.
 fn too_few(snapshot: &Snapshot, preemptor: &Preemptor, needed: usize, all: &[PodId]) -> Option<Law> {
-    let bound = all.iter().filter(|&&pod| snapshot.pod(pod).node.is_some()).count();
+    let is_group = matches!(preemptor.id, PreemptorId::Group(_));
+    let counts = |pod: &Pod| if is_group { pod.runs() } else { pod.node.is_some() };
+    let bound = all.iter().filter(|&&pod| counts(snapshot.pod(pod))).count();
     if !preemptor.members.is_empty() && bound + preemptor.members.len() >= needed {
         return None;
     }

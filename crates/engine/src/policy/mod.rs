@@ -33,6 +33,7 @@ impl Policy {
         let alone = Preemptor::new(snapshot, preemptor);
         match (self, preemptor) {
             (Self::Koordinator(_), PreemptorId::Pod(pod)) => alone.with_job(snapshot, pod),
+            (Self::Kubernetes(policy), _) => Preemptor { search: policy.search, ..alone },
             _ => alone,
         }
     }

@@ -52,6 +52,11 @@ impl OwnerKinds {
         OwnerKind::ALL.into_iter().collect()
     }
 
+    /// Returns the values of the argument `gangsFromOwners` that mean these kinds.
+    pub fn names(self) -> Vec<&'static str> {
+        OwnerKind::ALL.into_iter().filter(|kind| self.contains(*kind)).map(OwnerKind::name).collect()
+    }
+
     /// Returns whether the set has this kind.
     pub fn contains(self, kind: OwnerKind) -> bool {
         self.0 & kind.bit() != 0

@@ -128,8 +128,9 @@ impl Snapshot {
 
     /// Puts a pod into an empty entry of the table. The caller computes what it touched again.
     fn attach(&mut self, id: PodId, pod: Pod, touched: &mut Touched) {
-        let (node, nominated, group, job) = (pod.node, pod.nominated, pod.group, pod.job);
+        let (node, reserved, group, job) = (pod.node, pod.reserves(), pod.group, pod.job);
         self.cluster.pods[id.index()] = pod;
+        self.index_marks_and_applications(id);
         if let Some(group) = group {
             insert_by_rank(&self.cluster.pods, &mut self.cluster.groups[group.index()].members, id);
         }
@@ -139,7 +140,7 @@ impl Snapshot {
         if let Some(node) = node {
             touched.units.insert(self.join_unit(id, node));
             self.charge(id, node, 1);
-        } else if let Some(node) = nominated {
+        } else if let Some(node) = reserved {
             insert_by_rank(&self.cluster.pods, &mut self.nominees[node.index()], id);
         }
     }
@@ -193,8 +194,9 @@ impl Snapshot {
             self.charge(id, node, -1);
             self.leave_unit(id, node, touched);
         }
+        self.unindex_marks_and_applications(id);
         let pod = std::mem::take(&mut self.cluster.pods[id.index()]);
-        if let (None, Some(node)) = (pod.node, pod.nominated) {
+        if let (None, Some(node)) = (pod.node, pod.reserves()) {
             self.nominees[node.index()].retain(|&nominee| nominee != id);
         }
         if let Some(group) = pod.group {

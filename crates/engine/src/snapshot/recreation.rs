@@ -1,6 +1,6 @@
 //! Whether a bound pod is created again after its eviction.
 
-/// What follows the eviction of a pod. docs/rules/kubernetes-groups.md#g24
+/// What follows the eviction of a pod. docs/rules/kubernetes-groups.md#g28
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recreation {
     /// Nothing creates the pod again.

@@ -6,11 +6,12 @@ use reprieve_engine::snapshot::Pod;
 use reprieve_engine::{PodId, Policy, ShapeId};
 
 use super::{MIN_UNUSED_ENTRIES, SnapshotCache};
-use crate::Loaded;
 use crate::builder::ReadPod;
 use crate::koordinator::preemptible;
 use crate::shape::same_shape;
-use reprieve_api::{Kind, NamespacedName, ObjectKey, Pod as ApiPod, group_of, job_of};
+use crate::unsupported::ignored_tolerations;
+use crate::{Loaded, Warning};
+use reprieve_api::{Kind, NamespacedName, ObjectKey, Pod as ApiPod, group_of, job_of, owner_gang_of};
 
 impl SnapshotCache {
     pub(super) fn upsert_pod(&mut self, object: Arc<ApiPod>) {
@@ -19,6 +20,7 @@ impl SnapshotCache {
             self.remove_pod(&name);
             return;
         }
+        let object = self.with_gang(object);
         self.stale |= self.tables.builder.is_over_sum || self.others_depend_on_change(&name, Some(&object));
         if self.pods.get(&name).is_none_or(|old| !memberships(old).eq(memberships(&object))) {
             self.remove_membership(&name);
@@ -27,6 +29,7 @@ impl SnapshotCache {
             }
         }
         let old = self.pods.insert(name.clone(), Arc::clone(&object));
+        self.update_pod_owner(&name, old.as_deref(), Some(&object));
         self.stale |= self.names_new_replica(&object);
         if self.stale {
             return;
@@ -56,10 +59,8 @@ impl SnapshotCache {
         let is_own = |pod: &&ApiPod| !builder.obstacles.schedulers.is_foreign(pod);
         let old = self.pods.get(name).map(AsRef::as_ref).filter(is_own);
         let new = new.filter(is_own);
-        if let Some(old) = old
-            && new.is_none_or(|new| new.metadata.labels != old.metadata.labels)
-            && builder.queues.depends_on(old)
-        {
+        let [was, is] = [old, new].map(|pod| pod.map(|pod| (&pod.metadata.labels, &pod.metadata.creation_timestamp)));
+        if was != is && [old, new].into_iter().flatten().any(|pod| builder.queues.depends_on(pod)) {
             return true;
         }
         if !matches!(self.policy, Policy::Koordinator(_)) {
@@ -77,7 +78,7 @@ impl SnapshotCache {
         let Some((job, value)) = after else { return false };
         let members = self.members(&ObjectKey::new(Kind::KoordinatorPodGroup, job.clone())).iter();
         let others = members.filter(|other| *other != name).filter_map(|other| self.pods.get(other));
-        // All own pods of a job that is not disputed have the same value.
+        // All own pods of a job that is not disputed say the same about whether they are preemptible.
         let other = others.map(AsRef::as_ref).find(is_own);
         is_disputed(&job) || other.is_some_and(|other| preemptible(other) != value)
     }
@@ -95,8 +96,12 @@ impl SnapshotCache {
         if let Some(job) = job_of(object).filter(|job| !self.tables.builder.jobs.contains_key(job)) {
             self.insert_job(&job, 0);
         }
+        if let Some(gang) = owner_gang_of(object).filter(|gang| !self.tables.builder.groups.contains_key(gang)) {
+            self.add_owner_gang(gang);
+        }
         let ReadPod { pod, problem, blocks_node } = self.tables.builder.pod(name, object, shape);
         self.tables.append_new_texts();
+        self.note_warnings(name, object);
         self.stale |= self.tables.are_too_small() || self.tables.builder.has_large_new_shape();
         self.set_quarantined(&ObjectKey::new(Kind::Pod, name.clone()), problem);
         if self.stale {
@@ -106,6 +111,19 @@ impl SnapshotCache {
         match pod {
             Some(pod) => self.write_pod(name, Pod { rank, ..pod }),
             None => self.tables.remove_pod(name),
+        }
+    }
+
+    /// Replaces the warnings about a pending pod.
+    fn note_warnings(&mut self, name: &NamespacedName, object: &ApiPod) {
+        let key = ObjectKey::new(Kind::Pod, name.clone());
+        let new = if object.node_name.is_none() { ignored_tolerations(&key, object) } else { Vec::new() };
+        let warnings = &mut self.tables.loaded.warnings;
+        let is_about = |warning: &Warning| warning.object.as_ref() == Some(&key);
+        if !warnings.iter().filter(|warning| is_about(warning)).eq(&new) {
+            warnings.retain(|warning| !is_about(warning));
+            warnings.extend(new);
+            self.quarantine_version += 1;
         }
     }
 
@@ -153,13 +171,17 @@ impl SnapshotCache {
         self.forget_pod(name);
         self.tables.remove_pod(name);
         self.tables.set_blocked(name, None);
-        self.set_quarantined(&ObjectKey::new(Kind::Pod, name.clone()), None);
+        let key = ObjectKey::new(Kind::Pod, name.clone());
+        self.tables.loaded.warnings.retain(|warning| warning.object.as_ref() != Some(&key));
+        self.set_quarantined(&key, None);
     }
 
     /// Removes a pod, but not from the tables.
     pub(super) fn forget_pod(&mut self, name: &NamespacedName) {
         self.remove_membership(name);
-        self.pods.remove(name);
+        if let Some(old) = self.pods.remove(name) {
+            self.update_pod_owner(name, Some(&old), None);
+        }
     }
 
     fn remove_membership(&mut self, name: &NamespacedName) {

@@ -145,6 +145,6 @@ pub(super) fn rank_between<K: Ord, V>(ranked: &BTreeMap<K, V>, name: &K, rank: i
 }
 
 fn sizes(builder: &SnapshotBuilder) -> [usize; 4] {
-    let Interners { resources, topologies, namespaces, selected_keys: read, .. } = &builder.interners;
-    [resources.names().len(), topologies.names().len(), namespaces.names().len(), read.len()]
+    let Interners { resources, topologies, namespaces, selected_keys, .. } = &builder.interners;
+    [resources.names().len(), topologies.names().len(), namespaces.names().len(), selected_keys.len()]
 }

@@ -1,6 +1,7 @@
 //! Converts Kueue's workloads one at a time. [`super::kueue_tables`] calls it for a complete list, [`crate::cache`] for single changes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{NodeSelectorTerm, Taint, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
@@ -17,7 +18,7 @@ use reprieve_api::kueue::{
     AdmissionSpec, ClusterQueue, FlavorSpec, KueueWorkload, KueueWorkloadStatus, LocalQueue, PodSetSpec,
 };
 use reprieve_api::quantity::MAX_AMOUNT;
-use reprieve_api::{InputError, NamespacedName, ObjectSet, Pod, PodSpec, ProblemCode, Sourced};
+use reprieve_api::{InputError, NamespacedName, ObjectSet, Pod, PodSpec, ProblemCode, Source, Sourced};
 
 /// Converts workloads, with the objects to which they refer.
 pub struct WorkloadReader {
@@ -28,7 +29,7 @@ pub struct WorkloadReader {
     unsupported: (BTreeMap<NamespacedName, String>, BTreeMap<QueueId, String>),
     placed_pods: PlacedPods,
     defaults: Defaults,
-    cells: Vec<Vec<Option<FlavorResourceId>>>,
+    flavor_resources: Vec<Vec<Option<FlavorResourceId>>>,
     /// The workloads in the order of their ranks.
     pub order: BTreeMap<WorkloadOrderKey, WorkloadId>,
 }
@@ -62,6 +63,13 @@ pub(super) fn unfinished(objects: &ObjectSet) -> Named<'_> {
     let mut named = by_name::<NamespacedName, _>(&objects.kueue_workloads);
     named.retain(|_, workload| !is_finished(&workload.object));
     named
+}
+
+/// Returns the workloads that cannot be read and hold quota, each with only its status.
+pub(super) fn held_by_unreadable(objects: &ObjectSet) -> Vec<Sourced<KueueWorkload>> {
+    let held = objects.unreadable.iter().filter_map(|one| one.held.as_ref()).filter(|held| !is_finished(held));
+    let source = Source { file: "the cluster".into(), document: 1, item: None };
+    held.map(|held| Sourced { object: Arc::clone(held), source: source.clone() }).collect()
 }
 
 impl WorkloadReader {
@@ -102,31 +110,36 @@ impl WorkloadReader {
             unsupported: (unsupported_locals, unsupported_queues),
             placed_pods: places,
             defaults,
-            cells: rules.flavor_resources.clone(),
+            flavor_resources: rules.flavor_resources.clone(),
             order: BTreeMap::new(),
         }
     }
 
-    /// Converts all workloads, in the order of names, and removes those that are set aside from `named`.
+    /// Converts all workloads, in the order of names, and removes those that are set aside from `named`. Only the quota of `unreadable` is
+    /// known, so they are not preempted.
     pub(super) fn all(
         &mut self,
         named: &mut Named<'_>,
+        unreadable: &[Sourced<KueueWorkload>],
         notes: &mut Notes<'_>,
         quarantine: &mut Quarantine,
     ) -> Vec<Workload> {
         let mut workloads = Vec::new();
         named.retain(|name, sourced| {
+            quarantine.reads(sourced);
             let (workload, problem) = self.read(name, &sourced.object, notes.texts);
             if let Some(problem) = problem {
                 quarantine.add(key_of(sourced), Some(&sourced.source), problem);
             }
             let Some(workload) = workload else { return false };
             notes.warnings.extend(self.problems(name, &sourced.object).unwrap_or_default());
-            workloads.push((name.clone(), workload));
+            let set_aside = unreadable.iter().any(|one| Arc::ptr_eq(&one.object, &sourced.object));
+            workloads.push((name.clone(), Workload { set_aside, ..workload }));
             true
         });
-        let n_cells = self.cells.iter().flatten().flatten().count();
-        let beyond = workloads_beyond_sum(&workloads, n_cells, self.tree.resources.len() + 1);
+        quarantine.reading = None;
+        let n_flavor_resources = self.flavor_resources.iter().flatten().flatten().count();
+        let beyond = workloads_beyond_sum(&workloads, n_flavor_resources, self.tree.resources.len() + 1);
         let beyond: BTreeSet<NamespacedName> = beyond.into_iter().cloned().collect();
         for name in &beyond {
             if let Some(sourced) = named.remove(name) {
@@ -147,7 +160,8 @@ impl WorkloadReader {
     }
 
     /// Reads a workload without its rank. A pending workload with a problem is left out; an admitted one still holds its quota, unless
-    /// its queue cannot be found.
+    /// its queue cannot be found, and can be preempted: what cannot be read of it counts as absent, because anyone who may write the
+    /// Workload could otherwise protect it with an invalid value.
     pub fn read(
         &self,
         name: &NamespacedName,
@@ -163,6 +177,14 @@ impl WorkloadReader {
             let queue = self.queue_of(admission).ok()?;
             Some((queue, self.admission(admission, conditions).ok()?))
         });
+        let created = object.metadata.creation_timestamp.as_ref();
+        let pod_set = |set: &PodSetSpec| PodSet {
+            count: set.count.clamp(0, MAX_AMOUNT),
+            min_count: None,
+            requests: Vec::new(),
+            may_use: vec![false; self.tree.flavors.len()],
+            pods: Vec::new(),
+        };
         let held = held.map(|(queue, admission)| Workload {
             queue: Some(queue),
             admission: Some(admission),
@@ -170,7 +192,11 @@ impl WorkloadReader {
             protected: self.tree.protected.contains(&name.namespace),
             active: object.spec.active != Some(false),
             priority: self.tree.classes.priority(&object.spec).unwrap_or_default(),
-            set_aside: true,
+            created: created.map_or(Timestamp(0), |created| timestamp(created.0)),
+            pod_sets: object.spec.pod_sets.iter().map(pod_set).collect(),
+            milestones: milestones(object).unwrap_or_default(),
+            on_preemption: on_preemption(object).unwrap_or_default(),
+            job: job_of(object).map(|job| TextId(texts.id(job))),
             ..Workload::default()
         });
         (held, Some(problem))
@@ -179,9 +205,7 @@ impl WorkloadReader {
     /// Converts a workload that has no problem.
     fn good(&self, name: &NamespacedName, object: &KueueWorkload, texts: &mut Interner) -> Result<Workload, Problem> {
         let mut workload = self.workload(object)?;
-        let mut owners = object.metadata.owner_references.iter().flatten();
-        let job = owners.find(|owner| owner.kind == "Job" && owner.controller == Some(true));
-        workload.job = job.map(|job| TextId(texts.id(&job.name)));
+        workload.job = job_of(object).map(|job| TextId(texts.id(job)));
         if workload.queue.is_none() && !object.spec.queue_name.is_empty() {
             let local = NamespacedName::new(&name.namespace, &object.spec.queue_name);
             let cluster_queue = self.local_queues.get(&local);
@@ -344,10 +368,10 @@ impl WorkloadReader {
                     return Err(InputError::new(problem).field(field).code(ProblemCode::MissingReference));
                 };
                 let of = self.tree.resources.get(resource);
-                if let Some(cell) = of.and_then(|of| self.cells[flavor.index()][of.index()]) {
+                if let Some(flavor_resource) = of.and_then(|of| self.flavor_resources[flavor.index()][of.index()]) {
                     let field = || format!("status.admission.podSetAssignments.resourceUsage.{resource}");
                     let used = requests::amount(resource, used).map_err(|error| error.field(field()))?;
-                    let sum = usage.entry(cell).or_default();
+                    let sum = usage.entry(flavor_resource).or_default();
                     *sum = added(*sum, used).map_err(|error| error.field(field()))?;
                 }
             }
@@ -414,6 +438,13 @@ impl QuotaTreeBuilder {
         let problem = format!("ClusterQueue {name:?} is not in the input; add it, or name another");
         Some(InputError::new(problem).field(field).code(ProblemCode::MissingReference).into())
     }
+}
+
+/// Returns the name of the Job that controls a workload.
+fn job_of(object: &KueueWorkload) -> Option<&str> {
+    let mut owners = object.metadata.owner_references.iter().flatten();
+    let job = owners.find(|owner| owner.kind == "Job" && owner.controller == Some(true));
+    job.map(|job| job.name.as_str())
 }
 
 /// Adds two amounts of one workload.

@@ -11,8 +11,8 @@ use reprieve_loader::Names;
 use super::{ReasonText, amount, law, list, reason_text};
 use crate::plural::count;
 
-/// The filter that refuses a pod on a node. `shortages` are all resources that are short, for a failure of resources, of a queue limit or
-/// of host ports; where it is empty, the text names the resource in the failure itself.
+/// The filter that refuses a pod on a node. If the filter is about resources, a queue limit or host ports, `shortages` may list every resource
+/// that is short; if it is empty, because no explanation was recorded, the text names only the resource in `failure`.
 pub fn filter_failure(failure: &FilterFailure, shortages: &[Shortage], names: &Names) -> ReasonText {
     let all = || list(shortages.iter().map(|shortage| shortage_text(shortage, names)));
     match *failure {
@@ -59,14 +59,14 @@ pub fn filter_failure(failure: &FilterFailure, shortages: &[Shortage], names: &N
 
 /// Why a pod cannot land on a node, even with preemption; `shortages` as for [`filter_failure`].
 pub fn node_refusal(refusal: &NodeRefusal, shortages: &[Shortage], names: &Names) -> ReasonText {
-    let (failure, even_so) = match refusal {
+    let (failure, suffix) = match refusal {
         NodeRefusal::FilterFailed(failure) if failure.resolvable() => (failure, ", even without all candidates"),
         NodeRefusal::FilterFailed(failure) => (failure, ""),
         NodeRefusal::NoCandidate(failure) => (failure, ", and no pod there may be evicted"),
         NodeRefusal::Law(reason) => return law(reason, names),
     };
     let ReasonText { name, text, .. } = filter_failure(failure, shortages, names);
-    reason_text(name, format!("{text}{even_so}"))
+    reason_text(name, format!("{text}{suffix}"))
 }
 
 /// The room of a node is not known, because these pods on it are set aside.

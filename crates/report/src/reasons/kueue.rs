@@ -2,7 +2,7 @@
 
 use reprieve_engine::{Priority, ShareMilli};
 
-use super::{ReasonText, reason_text};
+use super::{ReasonText, after_others, reason_text};
 
 pub fn namespace_not_selected(queue: &str) -> ReasonText {
     let text = format!("the namespaceSelector of ClusterQueue {queue} does not select the namespace");
@@ -25,9 +25,9 @@ pub fn queue_policy_never() -> ReasonText {
 }
 
 pub fn within_quota(queue: &str, has_lost: bool) -> ReasonText {
-    let after = if has_lost { " after the other evictions" } else { "" };
-    reason_text("WithinQuota", format!("{queue} uses no more than its own quota{after}"))
-        .of_many("the queues use no more than their own quota, some only after other evictions")
+    let after = after_others(has_lost);
+    reason_text("WithinQuota", format!("{queue} uses no more than its own quota of what is missing{after}"))
+        .of_many("the queues use no more than their own quota of what is missing, some only after other evictions")
 }
 
 pub fn fair_share(own: ShareMilli, queue: &str, theirs: ShareMilli, is_final: bool) -> ReasonText {

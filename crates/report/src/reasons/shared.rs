@@ -69,11 +69,24 @@ pub fn queue_refused(pod: &NamespacedName, queue: &str, cause: QueueRefusal) -> 
 }
 
 pub fn in_progress(terminating: &[PodId], nodes: &[NodeId], until: Option<Timestamp>, names: &Names) -> ReasonText {
+    match terminating {
+        [pod] => leaving(&format!("victim {} is", names.pod(*pod)), nodes, until, names),
+        pods => in_progress_without_names(pods.len(), nodes, until, names),
+    }
+}
+
+pub fn in_progress_without_names(
+    n_terminating: usize,
+    nodes: &[NodeId],
+    until: Option<Timestamp>,
+    names: &Names,
+) -> ReasonText {
+    let victims = if n_terminating == 1 { "1 victim is".to_owned() } else { format!("{n_terminating} victims are") };
+    leaving(&victims, nodes, until, names)
+}
+
+fn leaving(victims: &str, nodes: &[NodeId], until: Option<Timestamp>, names: &Names) -> ReasonText {
     let nodes: Vec<&str> = nodes.iter().map(|&node| names.node(node)).collect();
-    let victims = match terminating {
-        [pod] => format!("victim {} is", names.pod(*pod)),
-        pods => format!("{} victims are", pods.len()),
-    };
     let end = until.map_or_else(
         || "until another operator deletes what is labelled for it".to_owned(),
         |until| format!("until {} at the latest", format_time(until)),
@@ -87,8 +100,10 @@ pub fn quota_limit(queue: QueueId, over: &[(ResourceId, i64)], names: &Names) ->
     reason_text("QuotaLimit", format!("the job would exceed the limit of quota {} by {over}", names.queue(queue)))
 }
 
-pub fn group_mismatch(member: &NamespacedName, about: &Mismatch) -> ReasonText {
-    let text = match about {
+pub const SEARCH_LIMIT: &str = "the search for nodes for its members ended without a result: its step limit is reached";
+
+pub fn group_mismatch(member: &NamespacedName, mismatch: &Mismatch) -> ReasonText {
+    let text = match mismatch {
         Mismatch::Priority { member: own, group } => {
             format!("{member} has priority {}, but its group has {}", own.0, group.0)
         }

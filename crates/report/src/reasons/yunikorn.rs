@@ -2,10 +2,10 @@
 
 use reprieve_api::quantity::format;
 use reprieve_engine::laws::TooLittle;
-use reprieve_engine::{Priority, QueueId, ResourceId};
+use reprieve_engine::{PodId, Priority, QueueId, ResourceId};
 use reprieve_loader::Names;
 
-use super::{ReasonText, amount, list, reason_text, unit};
+use super::{ReasonText, after_others, amount, list, reason_text, unit};
 
 pub fn not_under_guarantee(queue: QueueId, short: &[TooLittle], names: &Names) -> ReasonText {
     let queue = names.queue(queue);
@@ -26,18 +26,39 @@ pub fn exceeds_headroom(queue: QueueId, short: &[TooLittle], names: &Names) -> R
     reason_text("ExceedsGuaranteeHeadroom", format!("larger than the guarantee left to queue {queue}: {left}"))
 }
 
-pub fn not_over_guarantee(queue: QueueId, left: Option<(ResourceId, i64)>, names: &Names) -> ReasonText {
+pub fn not_over_guarantee(
+    queue: QueueId,
+    left: Option<(ResourceId, i64)>,
+    has_lost: bool,
+    names: &Names,
+) -> ReasonText {
     let left = left.map(|(resource, left)| format!(": {} left", amount(resource, left, names))).unwrap_or_default();
-    reason_text("NotOverGuarantee", format!("queue {} is not over its guarantee{left}", names.queue(queue)))
+    let (queue, after) = (names.queue(queue), after_others(has_lost));
+    reason_text("NotOverGuarantee", format!("queue {queue} is not over its guarantee{after}{left}"))
         .of_many("the queues are not over their guarantees")
 }
 
 /// `amounts` are the guarantee and what would be left of it.
-pub fn would_break_guarantee(queue: QueueId, resource: ResourceId, amounts: [i64; 2], names: &Names) -> ReasonText {
+pub fn would_break_guarantee(
+    queue: QueueId,
+    resource: ResourceId,
+    amounts: [i64; 2],
+    has_lost: bool,
+    names: &Names,
+) -> ReasonText {
     let (queue, name) = (names.queue(queue), names.resource(resource));
     let [guarantee, after] = amounts.map(|amount| format(name, amount));
-    let text = format!("queue {queue} would be left with {after} of its guaranteed {guarantee} {}", unit(name));
+    let (unit, others) = (unit(name), after_others(has_lost));
+    let text = format!("queue {queue} would be left with {after} of its guaranteed {guarantee} {unit}{others}");
     reason_text("WouldBreakGuarantee", text).of_many("the queues would be left with less than their guarantees")
+}
+
+/// `member` is the pod that keeps its gang from being evicted as a whole.
+pub fn whole_gang(member: PodId, names: &Names) -> ReasonText {
+    let text =
+        format!("its gang would have to go as a whole, and {} of the gang may not be evicted", names.pod(member));
+    reason_text("WholeGang", text)
+        .of_many("the gangs would have to go as a whole, and other pods of them may not be evicted")
 }
 
 pub fn higher_priority(candidate: Priority, limit: Option<Priority>) -> ReasonText {

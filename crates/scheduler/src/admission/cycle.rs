@@ -46,8 +46,8 @@ pub(crate) struct Entrants {
     pub ids: Vec<WorkloadId>,
     /// The workloads that became ready since the last cycle.
     woken: Vec<UnitRef>,
-    /// The workloads that must wait for a preempted workload, with that workload and the end of the wait.
-    held: BTreeMap<UnitRef, Timestamp>,
+    /// The workloads that leave room for a preemptor, each with the end of its wait: see `waiting_for_preemptor`.
+    waiting: BTreeMap<UnitRef, Timestamp>,
     /// The invalid workloads, with the error.
     invalid: Vec<(UnitRef, String)>,
 }
@@ -66,12 +66,12 @@ impl Admission {
         };
         let unknown = self.lines.regroup(&view.live, policy, has_failed).into_iter().map(UnitRef::Workload);
         let next: Vec<UnitRef> = self.lines.heads().cloned().map(UnitRef::Workload).collect();
-        let held = self.waiting_for_preemptor(&next, view, queue, now);
-        let free = next.iter().filter(|unit| !held.contains_key(unit)).map(|unit| unit.key().name);
+        let waiting = self.waiting_for_preemptor(&next, view, queue, now);
+        let free = next.iter().filter(|unit| !waiting.contains_key(unit)).map(|unit| unit.key().name);
         let ids = free.filter(|name| !has_failed(name)).filter_map(|name| view.loaded().names.workload_id(&name));
         let error = |unit: &UnitRef| Some(view.live.quarantine_reason(&unit.key())?.problem.to_string());
         let invalid = unknown.filter_map(|unit| error(&unit).map(|error| (unit, error))).collect();
-        Some(Entrants { ids: ids.collect(), woken, held, invalid })
+        Some(Entrants { ids: ids.collect(), woken, waiting, invalid })
     }
 
     /// Puts the workloads to wait that do not take part in a cycle.
@@ -79,7 +79,7 @@ impl Admission {
         for unit in &entrants.woken {
             wait_for_quota(unit, WaitReason::BehindQueueHead, None, queue);
         }
-        for (unit, until) in &entrants.held {
+        for (unit, until) in &entrants.waiting {
             wait_for_quota(unit, WaitReason::WaitingForOlderUnit, Some(*until), queue);
         }
         for (unit, _) in &entrants.invalid {
@@ -124,7 +124,7 @@ impl Admission {
         now: Timestamp,
     ) -> BTreeMap<UnitRef, Timestamp> {
         let loaded = view.loaded();
-        let mut held = BTreeMap::new();
+        let mut waiting = BTreeMap::new();
         for unit in &self.lines.ungrouped().cloned().map(UnitRef::Workload).collect::<Vec<_>>() {
             let Some(Object::KueueWorkload(workload)) = view.live.get(&unit.key()) else { continue };
             let Some((preemptor, since)) = preemptor_recorded_on(workload) else { continue };
@@ -132,7 +132,7 @@ impl Admission {
             if until <= now || queue.get(&UnitRef::Workload(preemptor)).is_none() {
                 continue;
             }
-            held.insert(unit.clone(), until);
+            waiting.insert(unit.clone(), until);
             let position = |unit: &UnitRef| {
                 let workload = loaded.snapshot.workload(loaded.names.workload_id(&unit.key().name)?);
                 Some((workload.queue?, workload.queue_order()))
@@ -142,11 +142,11 @@ impl Admission {
                 let behind =
                     |other: &&UnitRef| position(other).is_some_and(|(queue, behind)| queue == own && behind > order);
                 for other in next.iter().filter(behind) {
-                    held.entry(other.clone()).or_insert(until);
+                    waiting.entry(other.clone()).or_insert(until);
                 }
             }
         }
-        held
+        waiting
     }
 
     /// The outcome and the actions for a workload that took part in a cycle.
@@ -174,6 +174,7 @@ impl Admission {
                 for other in others.into_iter().map(UnitRef::Workload).filter(|other| other != unit) {
                     match view.target(&other.key()) {
                         Some(target) => requests.extend(self.refuse(&other, target, (reason, &why), view)),
+                        // Its state is unknown: the reason is written after it is read again.
                         None => self.lines.put(&other.key().name),
                     }
                 }
@@ -224,7 +225,8 @@ fn named_head(head: &CycleEntry, view: &ClusterView) -> HeadResult {
         CycleResult::Decided(Outcome::Wait(Law::PreemptionDelay { until })) => Some(*until),
         _ => None,
     };
-    let (name, why) = reason(loaded, head);
+    let namespace = &loaded.names.workload(head.workload).namespace;
+    let (name, why) = reason(loaded, head, |workload| view.may_name(namespace, loaded.names.workload(workload)));
     let reason = match (&head.result, name) {
         (CycleResult::Skipped(skip), _) => WaitReason::of_skip(*skip),
         (CycleResult::Decided(Outcome::Wait(_) | Outcome::Unschedulable(Some(_))), Some(name)) => WaitReason::Law(name),
@@ -244,7 +246,7 @@ fn evict(
 ) -> (StepOutcome, Vec<Request>) {
     let mut requests = Vec::new();
     for action in plan {
-        let PlannedAction::EvictWorkload { workload: victim, ground: reason, .. } = action else { continue };
+        let PlannedAction::EvictWorkload { workload: victim, reason, .. } = action else { continue };
         if is_evicted(victim, view) {
             continue;
         }
@@ -255,10 +257,12 @@ fn evict(
         let (shown, preemptor) = (view.preemptor_shown_in(&victim.namespace, unit), unit.key().name);
         let preempted = planned_actions::preempted(&shown, &format!("{reason:?}"));
         let action = Action::EvictWorkload { workload, preemptor, shown: shown.without_kind(), reason };
-        let preempting = planned_actions::preempting_workload(victim);
+        let namespace = &unit.key().name.namespace;
+        let preempting = planned_actions::preempting_workload(&view.victim_shown_in(namespace, &key));
+        let related = Some(key.clone()).filter(|victim| view.may_name(namespace, &victim.name));
         let evict = Request::of(unit, action);
         let evict = evict.then_event(key.clone(), shown.key(), EventReason::Preempted, preempted);
-        requests.push(evict.then_event(unit.key(), Some(key), EventReason::Preempting, preempting));
+        requests.push(evict.then_event(unit.key(), related, EventReason::Preempting, preempting));
     }
     wait_for_quota(unit, WaitReason::PREEMPTION_IN_PROGRESS, None, queue);
     (StepOutcome::Evict { placement: Vec::new(), victims }, requests)

@@ -15,6 +15,9 @@ pub(super) struct JobState<'a> {
     pub has_pods: bool,
 }
 
+/// The reason of the condition `Finished` of a workload whose Job requests other resources than the workload has quota for.
+const JOB_CHANGED: &str = "JobChanged";
+
 /// The next action for a Job or its workload.
 #[derive(Debug, PartialEq)]
 pub(super) enum JobStep {
@@ -41,6 +44,8 @@ pub(super) fn next_job_step<'f>(
     let Some(workload) = state.workload else {
         let labels = job.metadata.labels.as_ref();
         let is_managed = labels.is_some_and(|labels| labels.contains_key(QUEUE)) && finish_reason(job).is_none();
+        // Another controller of the Job would not report that it has stopped, and so its quota would never be free again.
+        let is_managed = is_managed && has_standard_controller(job);
         return is_managed.then(|| if is_suspended(job) { JobStep::CreateWorkload } else { JobStep::SuspendJob });
     };
     let empty = KueueWorkloadStatus::default();
@@ -55,7 +60,16 @@ pub(super) fn next_job_step<'f>(
     let must_stop = is_true(&status.conditions, "Evicted") || workload.spec.active == Some(false);
     let set = workload.spec.pod_sets.first()?; // the workload of a Job has one pod set
     if let Some(admission) = status.admission.as_ref().filter(|_| !must_stop) {
-        let assigned = admission.pod_set_assignments.first().filter(|_| is_suspended(job))?;
+        let assigned = admission.pod_set_assignments.first()?;
+        if !is_suspended(job) {
+            // The owner of the Job may raise its parallelism at any time.
+            return (pods_of(job) > assigned.count.unwrap_or(set.count)).then_some(JobStep::SuspendJob);
+        }
+        if requests_of(job.spec.as_ref().and_then(|spec| spec.template.spec.as_ref()))
+            != requests_of(set.template.spec.as_ref())
+        {
+            return Some(JobStep::FinishWorkload(JOB_CHANGED));
+        }
         let flavors = assigned.flavors.values().filter_map(|name| flavor(name));
         return Some(JobStep::StartJob(settings(job, set, assigned.count, flavors)));
     }
@@ -84,8 +98,10 @@ fn settings<'f>(
     count: Option<i64>,
     flavors: impl Iterator<Item = &'f FlavorSpec>,
 ) -> JobPodSettings {
-    // After a start with fewer pods, the Job's own value is below the submitted one; it is above the count if completions are fewer.
-    let submitted = current(job).parallelism.max(i32::try_from(set.count).unwrap_or(i32::MAX));
+    // After a start with fewer pods, the Job's own value is below the submitted one; it is above the count if completions are fewer. A value
+    // that was raised later has no quota.
+    let (own, counted) = (current(job).parallelism, i32::try_from(set.count).unwrap_or(i32::MAX));
+    let submitted = if pods_of(job) > set.count { counted } else { own.max(counted) };
     let fewer = count.filter(|count| *count < set.count).and_then(|count| i32::try_from(count).ok());
     let mut settings = settings_of(fewer.unwrap_or(submitted), set.template.spec.as_ref());
     for flavor in flavors {
@@ -111,6 +127,28 @@ fn settings_of(parallelism: i32, pod: Option<&PodSpec>) -> JobPodSettings {
         node_selector: pod.and_then(|pod| pod.node_selector.clone()).unwrap_or_default(),
         tolerations: pod.and_then(|pod| pod.tolerations.clone()).unwrap_or_default(),
     }
+}
+
+/// The largest number of pods that the Job runs at a time.
+pub(super) fn pods_of(job: &Job) -> i64 {
+    let (parallelism, completions) =
+        job.spec.as_ref().map_or((None, None), |spec| (spec.parallelism, spec.completions));
+    let parallelism = parallelism.unwrap_or(1);
+    i64::from(completions.map_or(parallelism, |completions| completions.min(parallelism)))
+}
+
+/// What each pod requests: the resources of its containers and of the pod. They can be changed while a Job is suspended.
+fn requests_of(pod: Option<&PodSpec>) -> Option<impl PartialEq + '_> {
+    pod.map(|pod| {
+        let all = pod.containers.iter().chain(pod.init_containers.iter().flatten());
+        (all.map(|container| &container.resources).collect::<Vec<_>>(), &pod.resources, &pod.overhead)
+    })
+}
+
+/// Whether Kubernetes' own controller runs the Job.
+fn has_standard_controller(job: &Job) -> bool {
+    let named = job.spec.as_ref().and_then(|spec| spec.managed_by.as_deref());
+    named.is_none_or(|named| named == "kubernetes.io/job-controller")
 }
 
 fn is_suspended(job: &Job) -> bool {
@@ -229,6 +267,50 @@ mod tests {
         let evict = Action::EvictWorkload { workload: target(), preemptor, shown, reason };
         assert!(apply_to_workload(&evict, &mut workload, Timestamp(1)));
         assert_eq!(next(&job, Some(&workload), false), None);
+    }
+
+    /// A suspended Job of two pods with an admitted workload.
+    fn admitted() -> (Job, KueueWorkload) {
+        let job = job(stopped());
+        let mut workload = workload(&job, 0);
+        let assigned = PodSetAssignment { name: "main".to_owned(), count: Some(2), ..PodSetAssignment::default() };
+        let admission = AdmissionSpec { cluster_queue: "team".to_owned(), pod_set_assignments: vec![assigned] };
+        let admit = Action::Admit { workload: target(), admission: Box::new(admission) };
+        assert!(apply_to_workload(&admit, &mut workload, Timestamp(0)));
+        (job, workload)
+    }
+
+    fn set_size(job: &mut Job, size: i32) {
+        let spec = job.spec.get_or_insert_default();
+        (spec.parallelism, spec.completions) = (Some(size), Some(size));
+    }
+
+    #[test]
+    fn a_job_runs_no_more_pods_than_have_quota() {
+        let (mut job, workload) = admitted();
+        set_size(&mut job, 1_000);
+        let Some(JobStep::StartJob(settings)) = next(&job, Some(&workload), false) else { panic!("it does not start") };
+        assert_eq!(settings.parallelism, 2, "it was raised while the workload waited");
+        assert!(apply_to_job(&Action::StartJob { job: target(), settings }, &mut job));
+        assert_eq!(next(&job, Some(&workload), true), None, "it runs");
+        set_size(&mut job, 3);
+        assert_eq!(next(&job, Some(&workload), true), Some(JobStep::SuspendJob));
+    }
+
+    #[test]
+    fn a_job_with_other_requests_than_its_workload_does_not_start() {
+        let (mut job, workload) = admitted();
+        let container = json!({"name": "c", "resources": {"requests": {"cpu": "64"}}});
+        let pod = job.spec.as_mut().and_then(|spec| spec.template.spec.as_mut()).expect("it has a pod");
+        pod.containers = vec![serde_json::from_value(container).expect("a container")];
+        assert_eq!(next(&job, Some(&workload), false), Some(JobStep::FinishWorkload(JOB_CHANGED)));
+    }
+
+    #[test]
+    fn a_job_of_another_controller_is_left_alone() {
+        let mut job = job(stopped());
+        job.spec.get_or_insert_default().managed_by = Some("example.com/other".to_owned());
+        assert_eq!(next(&job, None, false), None);
     }
 
     #[test]

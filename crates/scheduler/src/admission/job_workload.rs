@@ -5,6 +5,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use reprieve_api::NamespacedName;
 use reprieve_api::kueue::{KueueWorkload, KueueWorkloadSpec, PodSetSpec, workload_of_job};
 
+use super::job_sync::pods_of;
+
 /// The label of a Job that names its LocalQueue.
 pub(super) const QUEUE: &str = "kueue.x-k8s.io/queue-name";
 /// The annotation of a Job with the smallest number of pods that it can run with.
@@ -15,8 +17,7 @@ pub(super) fn workload(job: &Job, priority: i32) -> KueueWorkload {
     let NamespacedName { namespace, name } = NamespacedName::from_meta(&job.metadata);
     let uid = job.metadata.uid.clone().unwrap_or_default();
     let spec = job.spec.clone().unwrap_or_default();
-    let parallelism = spec.parallelism.unwrap_or(1);
-    let count = i64::from(spec.completions.map_or(parallelism, |completions| completions.min(parallelism)));
+    let count = pods_of(job);
     let annotations = job.metadata.annotations.as_ref();
     let min_count = annotations.and_then(|annotations| annotations.get(MIN_PARALLELISM)?.parse().ok());
     let labels = job.metadata.labels.as_ref();

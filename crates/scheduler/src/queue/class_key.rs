@@ -7,7 +7,7 @@ use reprieve_engine::between_decisions::may_have_room;
 use reprieve_engine::fit::{Preemptor, PreemptorId};
 use reprieve_engine::shape::Shape;
 use reprieve_engine::snapshot::{Obstacle, Snapshot};
-use reprieve_engine::{Labels, NamespaceId, PodId, Policy, Priority, QueueId, ShapeId, TextId, Timestamp};
+use reprieve_engine::{ApplicationId, Labels, PodId, Policy, Priority, QueueId, ShapeId, TextId, Timestamp};
 use reprieve_loader::cache::SnapshotCache;
 
 use crate::view::RoomChange;
@@ -34,11 +34,13 @@ struct MemberKey {
     queue: Option<QueueId>,
     preemptible: Option<bool>,
     can_preempt: Option<bool>,
+    /// The application, if the decision may depend on it: its pods in other queues are spared.
+    application: Option<ApplicationId>,
     /// A field of the pod that the scheduler does not support.
     unsupported: Option<TextId>,
 }
 
-/// Whether the pods are a PodGroup or a Koordinator gang.
+/// Whether the pods are a PodGroup or a Koordinator job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Grouping {
     No,
@@ -46,7 +48,8 @@ enum Grouping {
     Job,
 }
 
-/// Identifies a set of shapes that differ only in labels and namespace.
+/// Identifies a set of shapes that differ only in labels. The namespace matters: the reason of a class names objects, and is shown to the owners of
+/// all its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ShapeClass(usize);
 
@@ -56,7 +59,8 @@ pub(super) struct ShapeClasses {
     /// The rebuild count of the snapshot that the classes are for.
     rebuild_count: u64,
     by_shape: Vec<Option<ShapeClass>>,
-    known: BTreeMap<Shape, ShapeClass>,
+    /// By shape without its labels and namespace.
+    by_bare_shape: BTreeMap<Shape, ShapeClass>,
     /// A shape of each class.
     shapes: Vec<ShapeId>,
 }
@@ -78,9 +82,9 @@ impl ShapeClasses {
         if let Some(shape_class) = self.by_shape[shape.index()] {
             return shape_class;
         }
-        let bare = Shape { labels: Labels::default(), namespace: NamespaceId(0), ..snapshot.shape(shape).clone() };
+        let bare = Shape { labels: Labels::default(), ..snapshot.shape(shape).clone() };
         let next = ShapeClass(self.shapes.len());
-        let shape_class = *self.known.entry(bare).or_insert(next);
+        let shape_class = *self.by_bare_shape.entry(bare).or_insert(next);
         if shape_class == next {
             self.shapes.push(shape);
         }
@@ -89,7 +93,7 @@ impl ShapeClasses {
     }
 
     /// A shape of the pods, if all of them are of one shape class.
-    fn only(&self, key: &ClassKey) -> Option<ShapeId> {
+    fn single_shape(&self, key: &ClassKey) -> Option<ShapeId> {
         let (first, rest) = key.members.split_first()?;
         rest.iter().all(|member| member.shape_class == first.shape_class).then(|| self.shapes[first.shape_class.0])
     }
@@ -107,19 +111,22 @@ impl ClassKey {
         if snapshot.has_anti_affinity() {
             return None;
         }
-        let (ask, preempts, gang) = preemptor_and_grouping(snapshot, policy, preemptor)?;
-        if pods.len() != ask.members.len() {
+        let (preemptor, preempts, gang) = preemptor_and_grouping(snapshot, policy, preemptor)?;
+        if pods.len() != preemptor.members.len() {
             return None;
         }
-        let members: Vec<MemberKey> =
-            ask.members.iter().map(|&pod| MemberKey::of(shape_classes, snapshot, pod)).collect::<Option<_>>()?;
+        let members: Vec<MemberKey> = preemptor
+            .members
+            .iter()
+            .map(|&pod| MemberKey::of(shape_classes, snapshot, policy, pod))
+            .collect::<Option<_>>()?;
         let has_waited = |&id: &PodId| {
             let pod = snapshot.pod(id);
             let delay = pod.queue.map_or(0, |queue| snapshot.queues().get(queue).delay_micros);
             pod.created.plus_micros(delay) <= now
         };
-        let waited = ask.members.iter().all(has_waited);
-        Some(Self { members, needed: ask.needed, priority: ask.priority, preempts, gang, waited })
+        let waited = preemptor.members.iter().all(has_waited);
+        Some(Self { members, needed: preemptor.needed, priority: preemptor.priority, preempts, gang, waited })
     }
 
     /// The queue of the pods.
@@ -144,7 +151,7 @@ impl ClassKey {
             Policy::Kueue(_) => false,
             Policy::YuniKorn(_) | Policy::Koordinator(_) => return true,
         };
-        let Some(shape) = shape_classes.only(self) else { return true };
+        let Some(shape) = shape_classes.single_shape(self) else { return true };
         match room {
             RoomChange::Taken(_) | RoomChange::Unmarked => false,
             RoomChange::Changed => true,
@@ -164,17 +171,21 @@ fn preemptor_and_grouping(
         PreemptorId::Group(id) => {
             let group = snapshot.group(id);
             let is_plain = group.topology.is_none();
-            Some((Preemptor::new(snapshot, preemptor), group.preempts, is_plain.then_some(Grouping::Group)?))
+            Some((
+                Preemptor::new(snapshot, preemptor),
+                snapshot.group_preempts(id),
+                is_plain.then_some(Grouping::Group)?,
+            ))
         }
         PreemptorId::Pod(id) => {
-            let (ask, pod) = (Preemptor::new(snapshot, preemptor), snapshot.pod(id));
+            let (preemptor, pod) = (Preemptor::new(snapshot, preemptor), snapshot.pod(id));
             match (policy, pod.job.map(|job| snapshot.job(job))) {
                 (Policy::Koordinator(_), Some(job)) => {
-                    let ask = ask.with_job(snapshot, id);
-                    let is_plain = job.members.len() == ask.members.len();
-                    Some((ask, pod.preempts, is_plain.then_some(Grouping::Job)?))
+                    let preemptor = preemptor.with_job(snapshot, id);
+                    let is_plain = job.members.len() == preemptor.members.len();
+                    Some((preemptor, pod.preempts, is_plain.then_some(Grouping::Job)?))
                 }
-                _ => Some((ask, pod.preempts, Grouping::No)),
+                _ => Some((preemptor, pod.preempts, Grouping::No)),
             }
         }
         PreemptorId::Workload(_) => None,
@@ -183,11 +194,12 @@ fn preemptor_and_grouping(
 
 impl MemberKey {
     /// The key of a pod; `None` if the decision depends on more than the key contains.
-    fn of(shape_classes: &mut ShapeClasses, snapshot: &Snapshot, id: PodId) -> Option<Self> {
+    fn of(shape_classes: &mut ShapeClasses, snapshot: &Snapshot, policy: &Policy, id: PodId) -> Option<Self> {
         let pod = snapshot.pod(id);
         let shape = snapshot.shape(pod.shape);
         let has_constraints = !shape.affinity.is_empty() || !shape.anti_affinity.is_empty() || !shape.spread.is_empty();
-        if has_constraints || pod.nominated.is_some() || pod.resizing || pod.daemon {
+        let lacks_group = pod.names_group && pod.group.is_none();
+        if has_constraints || pod.nominated.is_some() || pod.resizing || pod.daemon || lacks_group {
             return None;
         }
         Some(Self {
@@ -197,6 +209,10 @@ impl MemberKey {
             queue: pod.queue,
             preemptible: pod.preemptible,
             can_preempt: pod.can_preempt,
+            application: match policy {
+                Policy::YuniKorn(_) => pod.application.filter(|&application| snapshot.spans_queues(application)),
+                Policy::Kubernetes(_) | Policy::Koordinator(_) | Policy::Kueue(_) => None,
+            },
             unsupported: match pod.obstacle {
                 Some(Obstacle::Unsupported(field)) => Some(field),
                 Some(Obstacle::Gates(_) | Obstacle::OtherScheduler | Obstacle::QueueRefused { .. }) => return None,

@@ -24,16 +24,17 @@ pub(crate) struct ParkedFor {
     /// The reason as a sentence.
     pub why: Arc<str>,
     /// Whether the class waits only because an older unit is scheduled first.
-    pub held_back: bool,
+    pub for_older_unit: bool,
 }
 
 #[derive(Default)]
 pub(super) struct EquivalenceClasses {
     classes: BTreeMap<ClassId, EquivalenceClass>,
     by_key: BTreeMap<ClassKey, ClassId>,
-    /// The first member of each class that does not wait.
+    /// Of each class that is ready, the first member.
     heads: BTreeSet<(QueuePosition, ClassId)>,
     timers: BTreeSet<(Timestamp, ClassId)>,
+    /// The number of the next class.
     next: u64,
 }
 
@@ -49,15 +50,15 @@ struct EquivalenceClass {
 #[derive(Clone, Copy)]
 struct LastReported {
     reason: WaitReason,
-    /// When another reason may be written.
+    /// The time from which another reason may be written.
     again: Timestamp,
-    /// The seconds between the two, doubled each time.
+    /// The seconds from this report to `again`, doubled with each report.
     pause: i64,
 }
 
 impl EquivalenceClasses {
     /// The class with this key, created if it does not exist.
-    pub fn of(&mut self, key: ClassKey) -> ClassId {
+    pub fn get_or_create(&mut self, key: ClassKey) -> ClassId {
         if let Some(&class) = self.by_key.get(&key) {
             return class;
         }
@@ -114,9 +115,9 @@ impl EquivalenceClasses {
     /// Puts a class to wait. Returns the members whose condition must be rewritten: all of them when the reason changes, but not before the
     /// last pause is over, which doubles each time. A wait for an older unit is short and is not reported to all members.
     pub fn park(&mut self, id: ClassId, parked: ParkedFor, now: Timestamp) -> Vec<UnitRef> {
-        let (reason, held_back) = (parked.reason, parked.held_back);
+        let (reason, for_older_unit) = (parked.reason, parked.for_older_unit);
         self.set(id, Some(parked));
-        let Some(class) = self.classes.get_mut(&id).filter(|_| !held_back) else { return Vec::new() };
+        let Some(class) = self.classes.get_mut(&id).filter(|_| !for_older_unit) else { return Vec::new() };
         let pause = match class.last_reported {
             None => STARVATION_SECONDS,
             Some(last) if last.reason != reason && last.again <= now => 2 * last.pause,

@@ -19,15 +19,15 @@ impl LandingNodes {
     /// The landing nodes of a preemptor of policy Kubernetes; `None` if a pod has no nomination, or if affinity or topology spread makes other
     /// nodes matter.
     pub fn of(snapshot: &Snapshot, preemptor: PreemptorId) -> Option<Self> {
-        let ask = Preemptor::new(snapshot, preemptor);
+        let preemptor = Preemptor::new(snapshot, preemptor);
         let landing = |&pod| {
             let pod = snapshot.pod(pod);
             let shape = snapshot.shape(pod.shape);
             let has_constraints = !shape.affinity.is_empty() || !shape.spread.is_empty();
             pod.nominated.filter(|_| !has_constraints).map(|node| (pod.shape, node))
         };
-        let pods = ask.members.iter().map(landing).collect::<Option<Vec<_>>>()?;
-        (!pods.is_empty() && !snapshot.has_anti_affinity()).then_some(Self { pods, priority: ask.priority })
+        let pods = preemptor.members.iter().map(landing).collect::<Option<Vec<_>>>()?;
+        (!pods.is_empty() && !snapshot.has_anti_affinity()).then_some(Self { pods, priority: preemptor.priority })
     }
 
     /// Whether the preemptor must be decided again: the room changed on a landing node, or another node now has room for one of its pods.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use reprieve_api::Pod;
+use reprieve_api::{NamespacedName, Pod};
+use reprieve_engine::policy::kubernetes::PriorityMismatch;
 use reprieve_engine::{Policy, Timestamp};
 use reprieve_report::unit_ref::UnitRef;
 
@@ -36,8 +37,9 @@ impl PendingQueue {
             let class_key = if has_victims(&unit) { None } else { self.class_key(&unit, view, now) };
             let is_head = class.is_some_and(|class| class_key.as_ref() == Some(self.classes.key(class)));
             if let Some((older, until)) = self.blocked_by_older(&unit, now) {
+                let older = view.preemptor_shown_in(&unit.key().name.namespace, older);
                 let why: Arc<str> = format!("{older} has waited longer and is scheduled first").into();
-                self.hold_back(&unit, class_key, until, &why, now);
+                self.park_behind_older(&unit, class_key, until, &why, now);
                 parked.push((unit, WaitReason::WaitingForOlderUnit, why));
                 continue;
             }
@@ -51,7 +53,7 @@ impl PendingQueue {
         }
     }
 
-    fn hold_back(
+    fn park_behind_older(
         &mut self,
         unit: &UnitRef,
         class_key: Option<ClassKey>,
@@ -63,7 +65,7 @@ impl PendingQueue {
             Some(class_key) if self.join_parked_class(unit, &class_key).is_some() => {}
             Some(class_key) => {
                 let (until, reason, why) = (Some(until), WaitReason::WaitingForOlderUnit, Arc::clone(why));
-                self.park_with_class(unit, class_key, ParkedFor { until, reason, why, held_back: true }, now);
+                self.park_with_class(unit, class_key, ParkedFor { until, reason, why, for_older_unit: true }, now);
             }
             None => self.set(unit, WaitState::ForChange { until: Some(until) }),
         }
@@ -157,7 +159,19 @@ impl PendingQueue {
             _ => (self.pending_members.summary(&unit), unit),
         });
         let changed = left.into_iter().chain(joined);
-        changed.map(|(pending, unit)| (unit.clone(), self.unit_changed(&unit, pending))).collect()
+        let effective =
+            |pending: Option<PendingSummary>, unit: &UnitRef| pending.map(|pending| effective(unit, pending, view));
+        changed.map(|(pending, unit)| (unit.clone(), self.unit_changed(&unit, effective(pending, &unit)))).collect()
+    }
+
+    /// Updates the priority of a pending group after a change of its PodGroup.
+    pub fn group_changed(&mut self, group: &NamespacedName, view: &ClusterView) {
+        let unit = UnitRef::Group(group.clone());
+        let summary = self.pending_members.summary(&unit).map(|pending| effective(&unit, pending, view));
+        let known = self.get(&unit).map(|pending| pending.priority);
+        if let Some(summary) = summary.filter(|summary| known.is_some_and(|known| known != summary.priority)) {
+            self.upsert(&unit, summary);
+        }
     }
 
     /// Updates or removes a unit; returns whether it is pending.
@@ -173,4 +187,14 @@ impl PendingQueue {
         }
         pending.is_some()
     }
+}
+
+/// docs/rules/kubernetes-groups.md#g20: the summary of the pending pods of a unit, with the priority of the group where that counts for its
+/// pods.
+fn effective(unit: &UnitRef, pending: PendingSummary, view: &ClusterView) -> PendingSummary {
+    let (UnitRef::Group(name), Policy::Kubernetes(policy)) = (unit, view.policy()) else { return pending };
+    let loaded = view.loaded();
+    let group = loaded.names.group_id(name).filter(|_| policy.priority_mismatch == PriorityMismatch::Report);
+    let priority = group.map_or(pending.priority, |group| loaded.snapshot.group(group).priority);
+    PendingSummary { priority, ..pending }
 }

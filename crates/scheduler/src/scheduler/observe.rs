@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use reprieve_api::object_set::Unreadable;
-use reprieve_api::{InputError, Kind, NamespacedName, Object, ObjectKey, ObjectRef, ProblemCode};
+use reprieve_api::{InputError, Kind, NamespacedName, Object, ObjectKey, ObjectRef, Pod, ProblemCode};
 use reprieve_engine::Timestamp;
 use reprieve_loader::Loaded;
+use reprieve_loader::cache::is_owner;
 use reprieve_report::unit_ref::UnitRef;
 
 use super::Scheduler;
@@ -38,15 +39,26 @@ impl Scheduler {
     /// being read, so that the cause of the panic is unknown.
     pub fn recover_observe(&mut self) -> Option<ObjectKey> {
         let object = self.observing.take()?;
-        let pod = self.view.observed_pod(&object.name).filter(|_| object.kind == Kind::Pod);
-        let node = pod.and_then(|pod| pod.node_name.clone());
+        self.set_aside_after_panic(&object);
+        Some(object)
+    }
+
+    /// Continues after a panic in [`Self::step`] while the snapshot was rebuilt, in the same way.
+    pub fn recover_rebuild(&mut self) -> Option<ObjectKey> {
+        let object = self.view.live.take_reading()?;
+        self.set_aside_after_panic(&object);
+        Some(object)
+    }
+
+    fn set_aside_after_panic(&mut self, object: &ObjectKey) {
+        let observed = self.view.observed_object(object.kind, &object.name);
+        let value = observed.and_then(|observed| serde_json::to_value(&observed).ok()).unwrap_or_default();
         let problem = "the scheduler panicked while reading the object, see its log; it is read again when it changes";
         let error = InputError::new(problem).code(ProblemCode::InternalError);
         let error = error.object(ObjectRef::of(object.kind, &object.name));
         self.view.live.discard_tables();
-        self.view.live.upsert_unreadable(Unreadable { object: object.clone(), node, error });
+        self.view.live.upsert_unreadable(Unreadable::new(object.clone(), &value, error));
         self.cluster_changed();
-        Some(object)
     }
 
     /// The effect of [`Bug::PanicInObserve`].
@@ -54,6 +66,18 @@ impl Scheduler {
         if self.bugs.has(Bug::PanicInObserve) && object.name.name == FATAL {
             let Loaded { snapshot, names, .. } = self.view.live.loaded_mut();
             names.pod_ids().for_each(|pod| snapshot.remove_pod(pod));
+            panic!("deliberate panic");
+        }
+    }
+
+    /// The effect of [`Bug::PanicInRebuild`].
+    pub(super) fn inject_rebuild_panic(&mut self) {
+        if !self.bugs.has(Bug::PanicInRebuild) || !self.view.live.is_stale() {
+            return;
+        }
+        let fatal = self.view.live.pods().find(|(name, _)| name.name == FATAL).map(|(name, _)| name.clone());
+        if let Some(name) = fatal {
+            self.view.live.note_reading(ObjectKey::new(Kind::Pod, name));
             panic!("deliberate panic");
         }
     }
@@ -103,6 +127,10 @@ impl Scheduler {
                     self.cluster_changed();
                 }
             }
+            owner if is_owner(key.kind) => {
+                self.view.put(owner);
+                self.regroup();
+            }
             other => {
                 self.view.put(other);
                 self.update_group_status(key.kind);
@@ -116,6 +144,7 @@ impl Scheduler {
         if self.view.versions.accept_unreadable(&object.object, version) {
             self.forget(&object.object);
             self.view.live.upsert_unreadable(object);
+            self.regroup();
         }
     }
 
@@ -137,6 +166,10 @@ impl Scheduler {
                 self.view.live.remove_unreadable(key);
             }
             Kind::KueueWorkload | Kind::Job => self.update_workload_or_job(key),
+            kind if is_owner(kind) => {
+                self.view.live.remove(key);
+                self.regroup();
+            }
             _ => {
                 self.view.live.remove(key);
                 self.update_group_status(key.kind);
@@ -167,14 +200,7 @@ impl Scheduler {
         if self.view.is_kueue() {
             self.admission.pod_changed(name, before, after, &mut self.queue);
         }
-        for (unit, is_pending) in self.queue.pod_changed(before, after, &self.view) {
-            if let UnitRef::Group(name) = &unit {
-                self.status.group_changed(name.clone());
-            }
-            if !is_pending {
-                self.preemptions.release(unit);
-            }
-        }
+        self.update_units(before, after);
         // A pod of another scheduler counts towards its group once it is bound.
         for pod in [before, after].into_iter().flatten().filter(|pod| !self.view.is_ours(pod)) {
             self.queue.wake(&UnitRef::of(pod, self.view.policy()));
@@ -186,11 +212,38 @@ impl Scheduler {
             }
         }
         self.preemptions.release_without_preemptor(after, &self.queue);
+        self.regroup();
         if let Some(room) = update.room {
             for unit in [before, after].into_iter().filter_map(preemptor_of) {
                 self.queue.wake(&unit);
             }
             self.queue.room_changed(room, &self.view);
+        }
+    }
+
+    /// Updates the units of a pod that changed, or that belongs to another gang.
+    fn update_units(&mut self, before: Option<&Pod>, after: Option<&Pod>) {
+        for (unit, is_pending) in self.queue.pod_changed(before, after, &self.view) {
+            if let UnitRef::Group(name) = &unit {
+                self.status.group_changed(name.clone());
+            }
+            if !is_pending {
+                self.preemptions.release(unit);
+            }
+        }
+    }
+
+    /// Updates the units of the pods whose gang changed because an owner changed. Other units may be taken with them or without, so all are
+    /// tried again.
+    fn regroup(&mut self) {
+        let regrouped = self.view.live.take_regrouped();
+        let is_changed = !regrouped.is_empty();
+        for (before, name) in regrouped {
+            let after = self.view.live.pod(&name).map(Arc::clone);
+            self.update_units(Some(&before), after.as_deref());
+        }
+        if is_changed {
+            self.cluster_changed();
         }
     }
 

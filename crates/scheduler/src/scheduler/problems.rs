@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_api::{Kind, Object, ObjectKey, ProblemCode};
 use reprieve_engine::Timestamp;
-use reprieve_loader::Quarantined;
+use reprieve_loader::{Quarantined, Warning};
 use reprieve_report::unit_ref::UnitRef;
 
 use super::Scheduler;
@@ -18,6 +18,8 @@ pub(super) struct ReportedProblems {
     /// The version of the list that was compared last.
     version: u64,
     texts: BTreeSet<(ObjectKey, String)>,
+    /// The warnings about objects.
+    warnings: BTreeSet<(ObjectKey, String)>,
 }
 
 impl Scheduler {
@@ -30,7 +32,7 @@ impl Scheduler {
         counts
     }
 
-    /// Emits an event for each new problem, and makes all units ready if a problem has ended.
+    /// Emits an event for each new problem and each new warning, and makes all units ready if the problem of a pod has ended.
     pub(super) fn report_problems(&mut self, now: Timestamp) {
         let version = self.view.live.quarantine_version();
         if self.problems.version == version {
@@ -41,8 +43,8 @@ impl Scheduler {
         let has_event = |entry: &&Quarantined| !self.view.has_condition(&entry.object) && is_own_problem(entry);
         let with_event = self.view.live.quarantined().iter().filter(has_event).map(text);
         // The end of a problem of a pod may free its node, which no change of the pod itself shows.
-        let has_ended = |(object, _): &&(ObjectKey, String)| object.kind == Kind::Pod;
-        let room_may_be_free = self.problems.texts.difference(&texts).any(|problem| has_ended(&problem));
+        let mut ended = self.problems.texts.difference(&texts);
+        let room_may_be_free = ended.any(|(object, _)| object.kind == Kind::Pod);
         let new: Vec<_> = with_event.filter(|problem| !self.problems.texts.contains(problem)).collect();
         self.problems.texts = texts;
         if room_may_be_free {
@@ -50,6 +52,13 @@ impl Scheduler {
         }
         for (object, text) in new {
             self.emit_event(object, EventReason::Refused, format!("{text}; the object is set aside"), now);
+        }
+        let of_object = |warning: &Warning| Some((warning.object.clone()?, warning.text.clone()));
+        let warnings: BTreeSet<(ObjectKey, String)> = self.view.live.warnings().iter().filter_map(of_object).collect();
+        let new: Vec<_> = warnings.difference(&self.problems.warnings).cloned().collect();
+        self.problems.warnings = warnings;
+        for (object, text) in new {
+            self.emit_event(object, EventReason::InvalidSetting, text, now);
         }
     }
 }

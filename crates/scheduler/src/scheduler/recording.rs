@@ -1,12 +1,12 @@
 //! Records decisions as PreemptionTest files, which `reprieve test` can replay.
 
 use reprieve_api::record::record;
-use reprieve_api::{PreemptorRef, Profile, TestSpec};
+use reprieve_api::{NamespacedName, PreemptorRef, Profile, TestSpec};
 use reprieve_engine::Outcome;
+use reprieve_engine::fit::PreemptorId;
 use reprieve_loader::Question;
 use reprieve_loader::time::time;
 use reprieve_report::answer::named;
-use reprieve_report::unit_ref::UnitRef;
 
 use super::Scheduler;
 use crate::step::RecordedDecision;
@@ -19,25 +19,21 @@ impl Scheduler {
     }
 
     /// The decision as a file; called before an action changes the snapshot.
-    pub(super) fn record_decision(
-        &self,
-        unit: &UnitRef,
-        question: &Question,
-        outcome: &Outcome,
-    ) -> Option<RecordedDecision> {
+    pub(super) fn record_decision(&self, question: &Question, outcome: &Outcome) -> Option<RecordedDecision> {
         let profile = self.recorded_profile.clone()?;
         let at = time(question.now)?;
-        let kind = match unit {
-            UnitRef::Pod(_) => "Pod",
-            UnitRef::Group(_) => "PodGroup",
-            UnitRef::Workload(_) => "Workload",
-            UnitRef::Job(_) | UnitRef::BatchJob(_) => return None,
+        let names = &self.view.loaded().names;
+        let (kind, name) = match question.preemptor {
+            // A Koordinator job is named by one of its pods.
+            PreemptorId::Pod(pod) => ("Pod", names.pod(pod)),
+            PreemptorId::Group(group) => ("PodGroup", names.group(group)),
+            PreemptorId::Workload(workload) => ("Workload", names.workload(workload)),
         };
-        let key = unit.key().name;
-        let preemptor = PreemptorRef { kind: kind.to_owned(), namespace: key.namespace, name: key.name };
+        let NamespacedName { namespace, name } = name.clone();
+        let preemptor = PreemptorRef { kind: kind.to_owned(), namespace, name };
         let spec = TestSpec { now: Some(at.to_string()), profile, preemptor, expect: None };
         let answer = named(self.view.loaded(), &question.preemptor(self.view.loaded()).members, outcome);
-        let is_known = |pod: &_| self.view.loaded().names.pod_id(pod).is_some();
+        let is_known = |pod: &_| names.pod_id(pod).is_some();
         let text = record(&self.view.live.all_objects(), is_known, &spec, &answer, &[]).ok()?;
         let name = format!("{}-{:016x}", at.strftime("%Y%m%dT%H%M%S.%6fZ"), fnv1a(&text));
         Some(RecordedDecision { name, text })

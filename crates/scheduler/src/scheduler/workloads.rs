@@ -92,7 +92,7 @@ impl Scheduler {
         let (decision, explanation) = question.decide_and_explain(self.view.live.loaded_mut());
         let loaded = self.view.live.loaded_mut();
         let report = explains.then(|| Box::new(report_decision(&question, loaded, &decision, &explanation)));
-        let record = self.record_decision(&unit, &question, &decision.outcome);
+        let record = self.record_decision(&question, &decision.outcome);
         CycleHead { unit, head, report, record }
     }
 

@@ -5,6 +5,8 @@ use reprieve_engine::between_decisions::preemptible_above;
 use reprieve_engine::{NodeId, Priority};
 use reprieve_loader::Loaded;
 
+use super::pod_state::{SCHEDULED, condition};
+
 /// A change of the room on nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RoomChange {
@@ -12,7 +14,7 @@ pub(crate) enum RoomChange {
     Taken(Option<NodeId>),
     /// A victim lost its mark; the room is the same.
     Unmarked,
-    /// A pod left a node; a preemptor above this priority could have preempted the pod.
+    /// A pod left a node; a preemptor above this priority could have preempted the pod. Or it becomes known when the pod may be preempted.
     Freed(NodeId, Option<Priority>),
     /// Any other change.
     Changed,
@@ -21,19 +23,30 @@ pub(crate) enum RoomChange {
 impl RoomChange {
     /// The change of room that a change of a pod will cause; `None` if there is none. `loaded` is the snapshot before the change.
     pub fn of(loaded: &Loaded, name: &NamespacedName, before: Option<&Pod>, after: Option<&Pod>) -> Option<Self> {
-        let (before, after) = (takes_room(before), takes_room(after));
-        if before == after {
-            return None;
-        }
         let Loaded { snapshot, names, .. } = loaded;
+        let is_scheduled = |pod: &Pod| condition(pod, SCHEDULED).is_some_and(|condition| condition.status == "True");
+        let now_scheduled = after.is_some_and(is_scheduled);
+        let (before, after) = (room_of(before), room_of(after));
+        if before == after {
+            let pod = snapshot.pod(names.pod_id(name)?);
+            if pod.daemon_node.is_some() {
+                return Some(Self::Changed); // the node that it reserves
+            }
+            let is_tolerant = now_scheduled && pod.toleration.is_some() && pod.scheduled.is_none();
+            return pod.node.filter(|_| is_tolerant).map(|node| Self::Freed(node, None));
+        }
         Some(match (before, after) {
+            // The pod is bound or nominated to a node.
             (None, Some((on, nominated, _))) => Self::Taken(on.or(nominated).and_then(|node| names.node_id(node))),
+            // The pod starts to terminate.
             (Some((Some(on), _, false)), Some((Some(still_on), _, true))) if on == still_on => {
                 Self::Taken(names.node_id(on))
             }
+            // The pod is bound to its nominated node.
             (Some((None, Some(nominated), _)), Some((Some(on), _, _))) if nominated == on => {
                 Self::Taken(names.node_id(on))
             }
+            // The pod ended or was removed.
             (Some((Some(on), ..)), None) if let Some(node) = names.node_id(on) => {
                 Self::Freed(node, names.pod_id(name).and_then(|pod| preemptible_above(snapshot, pod)))
             }
@@ -42,8 +55,8 @@ impl RoomChange {
     }
 }
 
-/// The room that a pod takes: its node, or its nominated node, and whether it is terminating, which matters to the use of queues.
-fn takes_room(pod: Option<&Pod>) -> Option<(Option<&String>, Option<&String>, bool)> {
+/// The room that a pod takes: its node; without one, its nominated node; and whether it is terminating, which matters to the use of queues.
+fn room_of(pod: Option<&Pod>) -> Option<(Option<&String>, Option<&String>, bool)> {
     let pod = pod?;
     let node = pod.node_name.as_ref();
     let nominated =

@@ -1,9 +1,11 @@
-//! How objects in the namespace of a victim show the preemptor. A name in another namespace may tell a tenant what another tenant runs, so
-//! they show its uid there, as kube-scheduler's do. The log, the audit records and `plan` are for operators and have the names.
+//! How objects in one namespace show units and pods of another. A name in another namespace may tell a tenant what another tenant runs, so
+//! they show its uid there, as kube-scheduler's victims do. The log, the audit records and `plan` are for operators and have the names.
 
 use std::fmt;
 
-use reprieve_api::ObjectKey;
+use reprieve_api::{NamespacedName, ObjectKey};
+use reprieve_engine::laws::Law;
+use reprieve_report::reasons::{self, ReasonText};
 use reprieve_report::unit_ref::UnitRef;
 
 use super::ClusterView;
@@ -60,5 +62,25 @@ impl ClusterView {
         } else {
             ShownPreemptor::Unnamed(unit.kind_name(), self.uid(unit))
         }
+    }
+
+    /// Whether objects in a namespace may show the name of another object.
+    pub fn may_name(&self, namespace: &str, other: &NamespacedName) -> bool {
+        self.names_preemptors || other.namespace == namespace
+    }
+
+    /// The name of a victim, or its uid, for objects in a namespace.
+    pub fn victim_shown_in(&self, namespace: &str, victim: &ObjectKey) -> String {
+        if self.may_name(namespace, &victim.name) {
+            return victim.name.to_string();
+        }
+        let uid = self.observed_object(victim.kind, &victim.name).map(|object| object.uid().to_owned());
+        uid.unwrap_or_else(|| "of another namespace".to_owned())
+    }
+
+    /// The law that refuses a unit or makes it wait, as the objects of the unit show it.
+    pub fn law_shown_to(&self, unit: &UnitRef, law: &Law) -> ReasonText {
+        let names = &self.loaded().names;
+        reasons::law_without(law, names, |pod| !self.may_name(&unit.key().name.namespace, names.pod(pod)))
     }
 }

@@ -160,7 +160,7 @@ impl Life {
     pub fn collect_events(&mut self) {
         for (_, action) in self.scheduler.take_housekeeping().map(|step| step.actions).unwrap_or_default() {
             if let Action::EmitEvent { about, reason: EventReason::FailedScheduling, message, .. } = &action {
-                let code = message.split(':').next().unwrap_or_default();
+                let code = code_of(message);
                 self.failed.push(format!("{} {code}", about.name.name));
             }
             self.events.push(action);
@@ -209,11 +209,17 @@ fn event_text(action: &Action) -> Option<(String, String)> {
     }
 }
 
+/// The code in the message of a condition.
+fn code_of(message: &str) -> &str {
+    let why = message.split_once(" nodes are available: ").map_or(message, |(_, why)| why);
+    why.split(':').next().unwrap_or_default()
+}
+
 /// The conditions that a step writes: object, type, status, reason, and the code of the message.
 pub fn conditions(step: &Step) -> Vec<String> {
     let conditions = step.actions.iter().filter_map(|(_, action)| match action {
         Action::SetCondition { object, condition, .. } => {
-            let code = condition.message.split(':').next().unwrap_or_default();
+            let code = code_of(&condition.message);
             Some(format!("{} {}={} {} {code}", object.name.name, condition.type_, condition.holds, condition.reason))
         }
         _ => None,

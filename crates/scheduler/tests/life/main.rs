@@ -6,12 +6,16 @@ mod forged;
 mod gangs;
 mod harness;
 mod obstacles;
+mod owners;
 mod planned;
 mod problems;
 mod quotas;
 mod status;
 mod tenant_names;
+mod whole_gangs;
+mod yunikorn;
 
+use reprieve_api::kinds::Object;
 use reprieve_engine::Timestamp;
 use reprieve_scheduler::action::{Action, ActionId};
 use reprieve_scheduler::event::{ActionResult, Event};
@@ -208,10 +212,9 @@ fn a_preemptor_that_waits_for_a_terminating_pod_takes_no_victim_for_a_later_pod(
     }
 }
 
-/// Only time passes; no object changes.
-#[test]
-fn the_end_of_a_toleration_ends_the_wait() {
-    let tolerant = read(
+/// A full node, on which a pod tolerates preemption for 4000 s after it was scheduled.
+fn tolerant(conditions: &str) -> Vec<Object> {
+    read(&format!(
         "
 apiVersion: scheduling.k8s.io/v1
 kind: PriorityClass
@@ -224,19 +227,43 @@ value: 1
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: older, namespace: default, uid: older, creationTimestamp: 2026-01-01T00:00:00Z}
+metadata: {{name: older, namespace: default, uid: older, creationTimestamp: 2026-01-01T00:00:00Z}}
 spec:
   schedulerName: reprieve
   priority: 1
   priorityClassName: tolerant
   nodeName: node
-  containers: [{name: main, resources: {requests: {cpu: 4}}}]
+  containers: [{{name: main, resources: {{requests: {{cpu: 4}}}}}}]
 status:
   phase: Running
-  conditions: [{type: PodScheduled, status: 'True', lastTransitionTime: 2026-01-01T00:00:00Z}]
-",
-    );
-    let mut life = Life::new(with(tolerant));
+  conditions: [{conditions}]
+"
+    ))
+}
+
+const SCHEDULED: &str = "{type: PodScheduled, status: 'True', lastTransitionTime: 2026-01-01T00:00:00Z}";
+
+/// A kubelet writes the condition of a static pod after the pod is bound. Until then the end of the toleration is unknown.
+#[test]
+fn a_preemptor_is_retried_when_the_end_of_a_toleration_becomes_known() {
+    let mut life = Life::new(with(tolerant("")));
+    let urgent = life.store(pod("urgent", 1000, 4, None));
+    life.scheduler.observe(Event::Upserted(urgent), life.now);
+    let step = life.step();
+    assert!(matches!(step.outcome, StepOutcome::Unschedulable { .. }), "{:?}", step.outcome);
+    life.succeed(&step);
+    assert!(life.scheduler.step(life.now).is_none());
+    let Object::Pod(scheduled) = tolerant(SCHEDULED).remove(1) else { panic!("it is a pod") };
+    life.change("older", |pod| pod.status = scheduled.status.clone());
+    let step = life.step();
+    assert!(matches!(step.outcome, StepOutcome::Unschedulable { .. }), "{:?}", step.outcome);
+    assert!(step.actions.iter().any(|(_, action)| matches!(action, Action::WakeAt { .. })), "{:?}", step.actions);
+}
+
+/// Only time passes; no object changes.
+#[test]
+fn the_end_of_a_toleration_ends_the_wait() {
+    let mut life = Life::new(with(tolerant(SCHEDULED)));
     life.scheduler.observe(Event::Upserted(life.objects[&key("older")].clone()), life.now);
     let urgent = life.store(pod("urgent", 1000, 4, None));
     life.scheduler.observe(Event::Upserted(urgent), life.now);

@@ -100,7 +100,7 @@ fn a_pod_that_becomes_unreadable_keeps_its_node() {
     steps(&mut life);
     let object = ObjectKey::new(Kind::Pod, key("low").name);
     let error = InputError::new("broken").code(ProblemCode::Undecodable);
-    let unreadable = Unreadable { object, node: Some("node".to_owned()), error };
+    let unreadable = Unreadable { object, node: Some("node".to_owned()), held: None, error };
     life.version += 1;
     life.objects.remove(&key("low"));
     life.scheduler.observe(Event::Unreadable { object: unreadable, version: life.version }, life.now);
@@ -111,4 +111,55 @@ fn a_pod_that_becomes_unreadable_keeps_its_node() {
     assert!(all.iter().any(|step| matches!(step.outcome, StepOutcome::Unschedulable { .. })), "{all:?}");
     life.delete("low");
     assert_eq!(bound(&steps(&mut life)), ["high"]);
+}
+
+#[test]
+fn a_setting_that_is_not_valid_is_reported_once_on_its_object() {
+    const CLASS: &str = "
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata:
+  name: tolerant
+  uid: tolerant
+  annotations: {preemption-toleration.scheduling.x-k8s.io/toleration-seconds: soon}
+value: 5
+";
+    let events = |all: &[Step]| -> Vec<String> {
+        let actions = all.iter().flat_map(|step| &step.actions);
+        let events = actions.filter_map(|(_, action)| match action {
+            Action::EmitEvent { about, reason: EventReason::InvalidSetting, message, .. } => {
+                Some(format!("{}: {message}", about.name.name))
+            }
+            _ => None,
+        });
+        events.collect()
+    };
+    let mut life = Life::new(with(read(CLASS)));
+    let told = events(&steps(&mut life));
+    assert!(
+        told.len() == 1 && told[0].starts_with("tolerant: PriorityClass tolerant: preemption-toleration"),
+        "{told:?}"
+    );
+
+    // The tables are rebuilt, and the warning is the same.
+    let other = life.store(read(&NODE.replace("name: node", "name: other")).remove(0));
+    life.scheduler.observe(Event::Upserted(other), life.now);
+    assert_eq!(events(&steps(&mut life)), [""; 0]);
+
+    // A pending pod is read without a rebuild.
+    let Object::Pod(plain) = pod("compares", 0, 9, None) else { panic!("it is a pod") };
+    let mut text = serde_json::to_value(&*plain).expect("a pod is JSON");
+    text["spec"]["tolerations"] = serde_json::json!([{"key": "a", "operator": "Gt", "value": "1"}]);
+    let object = Object::from(serde_json::from_value::<reprieve_api::Pod>(text).expect("a pod"));
+    let object = life.store(object);
+    life.scheduler.observe(Event::Upserted(object), life.now);
+    let told = events(&steps(&mut life));
+    assert_eq!(
+        told,
+        [
+            "compares: Pod default/compares: spec.tolerations[0].operator: Gt is not supported; the toleration is ignored"
+        ]
+    );
+    life.change("compares", |pod| pod.metadata.annotations = Some([("a".to_owned(), "b".to_owned())].into()));
+    assert_eq!(events(&steps(&mut life)), [""; 0]);
 }

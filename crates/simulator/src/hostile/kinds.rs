@@ -36,6 +36,10 @@ impl Hostile<'_> {
             }}),
             Kind::PodGroup => self.group(),
             Kind::Job => self.job(),
+            Kind::OwnerJob => self.owner_job(),
+            Kind::RayCluster => json!({"spec": {"enableInTreeAutoscaling": self.chance(50)}}),
+            // Only the metadata is read.
+            Kind::StatefulSet | Kind::JobSet | Kind::LeaderWorkerSet | Kind::MpiJob | Kind::TrainJob => json!({}),
             Kind::Node => json!({
                 "spec": {
                     "unschedulable": self.chance(10),
@@ -203,10 +207,22 @@ impl Hostile<'_> {
         }})
     }
 
+    fn owner_job(&mut self) -> Value {
+        let size = self.number();
+        json!({"spec": {
+            "completionMode": self.word(&["Indexed", "NonIndexed", "Nonsense"]),
+            "parallelism": size,
+            "completions": if self.chance(80) { size } else { self.number() },
+            "backoffLimitPerIndex": if self.chance(20) { json!(self.number()) } else { Value::Null },
+            "scheduling": if self.chance(20) { json!({}) } else { Value::Null },
+            "template": {"spec": {"subdomain": self.word(words::TEXTS)}},
+        }})
+    }
+
     /// Takes from an object what could lawfully affect other tenants: quota of a queue that they use.
     pub(super) fn disarm(&mut self, kind: Kind, object: &mut Value) {
         match kind {
-            // A queue of another tenant's quota is a right that an administrator gives.
+            // A LocalQueue of a ClusterQueue that others use takes part in their quota; only administrators may create one.
             Kind::LocalQueue => object["spec"] = json!({"clusterQueue": "no-such-queue"}),
             Kind::ElasticQuota => {
                 if let Some(labels) = object.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
@@ -229,6 +245,13 @@ impl Hostile<'_> {
             | Kind::KoordinatorPodGroup
             | Kind::Workload
             | Kind::PodGroup
+            | Kind::StatefulSet
+            | Kind::OwnerJob
+            | Kind::JobSet
+            | Kind::LeaderWorkerSet
+            | Kind::MpiJob
+            | Kind::RayCluster
+            | Kind::TrainJob
             | Kind::Job => {}
             // Tenants cannot write objects without a namespace.
             Kind::Node

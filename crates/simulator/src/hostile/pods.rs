@@ -16,7 +16,7 @@ enum Form {
     /// It waits behind a scheduling gate.
     Gated,
     /// It waits for a node that does not exist.
-    Homeless,
+    WithoutNode,
     /// It may be anything.
     Free,
 }
@@ -33,7 +33,7 @@ impl Hostile<'_> {
                 Form::Finished,
                 Form::OtherScheduler,
                 Form::Gated,
-                Form::Homeless,
+                Form::WithoutNode,
             ]),
         };
         let mut pod = json!({"metadata": self.metadata(), "spec": self.pod_spec(), "status": self.pod_status()});
@@ -159,7 +159,7 @@ impl Hostile<'_> {
                 spec["schedulerName"] = json!(SCHEDULER);
                 spec["schedulingGates"] = json!([{"name": "example.com/never"}]);
             }
-            Form::Homeless => {
+            Form::WithoutNode => {
                 spec["schedulerName"] = json!(SCHEDULER);
                 spec["nodeSelector"] = json!({"no-such-label": "no-such-value"});
             }
@@ -171,6 +171,8 @@ impl Hostile<'_> {
         }
         if self.harm == Harm::None {
             self.leave_queues(form, pod);
+            // The API server sets the time: the pod is younger than those of other tenants.
+            pod["metadata"]["creationTimestamp"] = json!(self.word(&["2026-01-01T02:00:00Z", "9999-12-31T23:59:59Z"]));
         }
     }
 

@@ -1,4 +1,5 @@
-//! Every pending unit, but those of the hostile tenant, is in the queue of the scheduler, and the scheduler takes no pod to be terminating that is not.
+//! Every pending unit, but those of the hostile tenant, is in the queue of the scheduler, and the scheduler takes no pod to be terminating
+//! that is not.
 
 use std::collections::BTreeSet;
 

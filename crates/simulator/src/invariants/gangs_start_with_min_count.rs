@@ -3,7 +3,7 @@
 use reprieve_engine::Policy;
 use reprieve_scheduler::{Step, StepOutcome, UnitRef};
 
-use super::victims_have_a_standing_plan::bound_members;
+use super::victims_have_a_valid_plan::bound_members;
 use super::{CheckResult, ensure};
 use crate::run::Gang;
 use crate::virtual_cluster::VirtualCluster;

@@ -1,4 +1,4 @@
-//! No pod of the hostile tenant is schedulable or a victim: the scheduler only reports why its objects wait, or what is wrong with them.
+//! No pod or workload of the hostile tenant is scheduled or a victim: the scheduler only reports why its objects wait, or what is wrong with them.
 
 use reprieve_scheduler::{Action, Step};
 

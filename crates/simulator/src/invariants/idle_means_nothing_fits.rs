@@ -27,6 +27,7 @@ pub(super) fn check(cluster: &VirtualCluster) -> CheckResult {
                     }
                 }
             }
+            // A new scheduler lists some kinds again after a second.
             None if now == cluster.now() => now = now.plus_seconds(2),
             None => return Ok(()),
         }

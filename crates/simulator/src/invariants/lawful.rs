@@ -1,11 +1,11 @@
 //! Every victim is lawful. For policy Kubernetes the independent checker decides; for the others this file checks what follows from the objects
-//! alone: priority (Koordinator), fences (YuniKorn), quota (Kueue).
+//! alone: priority (Koordinator), fences, queues, applications and nodes (YuniKorn), quota (Kueue).
 
 use std::sync::Arc;
 
 use reprieve_api::answer::Answer;
-use reprieve_api::{NamespacedName, Object, OutcomeName, PreemptorRef, VictimRef};
-use reprieve_checker::Claim;
+use reprieve_api::{NamespacedName, Object, OutcomeName, Pod, PreemptorRef, VictimRef};
+use reprieve_checker::{Claim, Settings};
 use reprieve_engine::Policy;
 use reprieve_loader::time::time;
 use reprieve_scheduler::{Step, StepOutcome, UnitRef};
@@ -26,7 +26,10 @@ pub(super) fn check(cluster: &VirtualCluster, step: &Step) -> CheckResult {
         Policy::Koordinator(_) => {
             victims.iter().try_for_each(|victim| check_priority(cluster, unit, placement, victim))
         }
-        Policy::YuniKorn(_) => victims.iter().try_for_each(|victim| check_fence(cluster, placement, victim)),
+        Policy::YuniKorn(settings) => victims.iter().try_for_each(|victim| {
+            check_fence(cluster, placement, victim)?;
+            if settings.follows_code { Ok(()) } else { check_application_and_node(cluster, placement, victim) }
+        }),
         Policy::Kueue(_) => Ok(()),
     }
 }
@@ -66,9 +69,7 @@ fn check_independently(
         objects: &objects,
         now,
         preemptor: &preemptor,
-        priority_cut: true,
-        cascades: true,
-        max_preemption_priority_excess: 1_000,
+        settings: Settings::default(),
         scheduler_name: Some(SCHEDULER),
         answer: &answer,
     };
@@ -114,6 +115,29 @@ fn check_quota(cluster: &VirtualCluster, preemptor: &NamespacedName, victims: &[
         quota.release(workload)?;
     }
     Ok(())
+}
+
+/// A victim is of another queue and application than the preemptor, and on its node unless the victim belongs to a gang
+/// (docs/rules/yunikorn.md#y7, docs/rules/yunikorn.md#y15).
+fn check_application_and_node(
+    cluster: &VirtualCluster,
+    placement: &[(NamespacedName, String)],
+    victim: &NamespacedName,
+) -> CheckResult {
+    let live = cluster.scheduler().live();
+    let Some((name, node)) = placement.first() else { return Ok(()) };
+    let (Some(preemptor), Some(pod)) = (live.pod(name), live.pod(victim)) else { return Ok(()) };
+    if preemptor.metadata.owner_references.iter().flatten().any(|owner| owner.kind == "DaemonSet") {
+        return Ok(());
+    }
+    let label = |pod: &Pod, key: &str| pod.metadata.labels.as_ref().and_then(|labels| labels.get(key)).cloned();
+    let differs = |key| label(preemptor, key).is_none_or(|own| label(pod, key) != Some(own));
+    ensure(differs("queue"), || format!("{victim} is in the queue of {name}"))?;
+    let is_same_tenant = name.namespace == victim.namespace;
+    ensure(!is_same_tenant || differs("applicationId"), || format!("{victim} is of the application of {name}"))?;
+    let is_of_gang = pod.spec.as_ref().is_some_and(|spec| spec.scheduling_group.is_some());
+    let is_on_node = pod.node_name.as_ref() == Some(node);
+    ensure(is_on_node || is_of_gang, || format!("{victim} is not on {node}, where {name} is placed"))
 }
 
 /// A victim is inside the fence of the preemptor (docs/rules/yunikorn.md#y4).

@@ -7,7 +7,7 @@ use reprieve_scheduler::action::PREEMPTED_FOR;
 use reprieve_scheduler::{Action, Step, StepOutcome, UnitRef};
 
 use super::CheckResult;
-use super::victims_have_a_standing_plan::fits;
+use super::victims_have_a_valid_plan::fits;
 use crate::usage::is_soft_evicted;
 use crate::virtual_cluster::VirtualCluster;
 
@@ -65,7 +65,8 @@ pub(super) fn evicted(action: &Action) -> Option<&NamespacedName> {
     }
 }
 
-fn is_terminating(cluster: &VirtualCluster, pod: &NamespacedName) -> bool {
+/// Whether a pod terminates, or another operator was asked to delete it.
+pub(super) fn is_terminating(cluster: &VirtualCluster, pod: &NamespacedName) -> bool {
     let pod = cluster.scheduler().live().pod(pod);
     pod.is_some_and(|pod| pod.metadata.deletion_timestamp.is_some() || is_soft_evicted(pod))
 }

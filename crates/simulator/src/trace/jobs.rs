@@ -48,7 +48,7 @@ pub fn jobs(
         None => {
             let count = nodes_for(&lines);
             assumptions.push(format!(
-                "nodes: {count} with {GPUS_PER_NODE} GPUs each, so that jobs request 90 % of them on average"
+                "nodes: {count} with {GPUS_PER_NODE} GPUs each, so that the jobs as recorded request 90 % of them on average"
             ));
             let allocatable = [("cpu", "96"), ("memory", "768Gi"), (GPU, "8")];
             (node_objects("gpu", count, &allocatable), i64::from(count) * GPUS_PER_NODE)
@@ -63,6 +63,7 @@ pub fn jobs(
         ..QueueSpec::default()
     };
     let queues = TEAMS.into_iter().map(queue).collect();
+    // Twice the time that the jobs would take without waiting, and a day: enough for a backlog to be worked off.
     let input = simulation_input(list, objects, queues, submissions, assumptions, last * 2 + 86_400);
     Ok((SimulationInput { seed, ..input }, skipped))
 }
@@ -73,10 +74,12 @@ fn assumptions() -> Vec<String> {
     vec![
         "priorities: drawn at random (10 % 200, 30 % 100, 60 % 0)".to_owned(),
         format!(
-            "gangs: a job of more than {GPUS_PER_NODE} GPUs has pods of equal size, at most {GPUS_PER_NODE} GPUs each, that run and are evicted only together"
+            "gangs: a job of more than {GPUS_PER_NODE} GPUs has pods of equal size, at most {GPUS_PER_NODE} GPUs each, that run only together; policies Kubernetes and Kueue also evict them only together"
         ),
         "checkpoints: every 30m; a pod takes 30s to terminate".to_owned(),
-        format!("queues: each job is assigned to {a} or {b} at random, and each queue is guaranteed half of the GPUs"),
+        format!(
+            "queues: each job is assigned to {a} or {b} at random, and each queue is guaranteed half of the GPUs; policy Kubernetes has no queues"
+        ),
     ]
 }
 
@@ -93,7 +96,7 @@ fn job_line(row: &Row) -> Result<JobLine, String> {
     })
 }
 
-/// The number of nodes of which the jobs request 90 % while they arrive, at least that which the largest job needs.
+/// The number of nodes of which the jobs request 90 % while they arrive, and at least as many as the largest job needs.
 fn nodes_for(jobs: &[JobLine]) -> u32 {
     let requested: i128 = jobs.iter().map(|job| i128::from(job.gpus) * i128::from(job.runs_seconds)).sum();
     let first = jobs.iter().map(|job| job.submitted).min().unwrap_or(0);

@@ -63,7 +63,7 @@ pub fn openb(
 fn assumptions() -> Vec<String> {
     [
         "priorities: 300 for qos Guaranteed, 200 for LS, 100 for Burstable, 0 for BE",
-        "queues: one for each qos, guaranteed a share of the GPUs in proportion to the GPU time that its pods request",
+        "queues: one for each qos, guaranteed a share of the GPUs in proportion to the GPU time that its pods request; policy Kubernetes has no queues",
         "a pod that requests part of a GPU receives a whole one",
         "a pod that was never scheduled in the trace runs as long as it waited in the trace",
         "no gangs and no checkpoints: pods are independent, and an evicted pod starts from the beginning; a pod takes 30s to terminate",

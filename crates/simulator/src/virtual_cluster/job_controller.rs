@@ -15,6 +15,7 @@ use super::run_config::SCHEDULER;
 use super::sim_event::{RESTART_MICROS, SimEvent};
 use crate::api::Api;
 use crate::job::Job;
+use crate::run::Gang;
 use crate::submission::Submission;
 use crate::timeline::Timeline;
 
@@ -140,6 +141,12 @@ impl JobController {
     pub fn owner(&mut self, pod: &NamespacedName) -> Option<(&mut Job, usize)> {
         let (job, part) = *self.owners.get(pod)?;
         Some((&mut self.jobs[job], part))
+    }
+
+    /// The job of a pod of a gang.
+    pub fn gang_of(&self, pod: &NamespacedName) -> Option<(usize, Gang)> {
+        let (job, _) = *self.owners.get(pod)?;
+        Some((job, self.jobs.get(job)?.submission.gang?))
     }
 
     /// The job of a unit, and the part of the job.

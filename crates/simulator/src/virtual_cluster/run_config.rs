@@ -2,6 +2,7 @@
 
 use reprieve_api::Object;
 use reprieve_engine::{Policy, Timestamp};
+use reprieve_report::gpu_hours::GpuResources;
 use reprieve_scheduler::Scheduler;
 
 use crate::faults::Faults;
@@ -27,6 +28,8 @@ pub struct RunConfig {
     pub faults: Faults,
     /// The time until another operator deletes a pod with the soft-eviction label.
     pub soft_eviction_micros: i64,
+    /// The resources that count as GPUs.
+    pub gpus: GpuResources,
     /// The time between two samples of the usage; 0 for no samples.
     pub sample_micros: i64,
     /// Whether each preemption comes with a report.

@@ -6,13 +6,15 @@ use reprieve_engine::Timestamp;
 use reprieve_report::decision::DecisionReport;
 
 use super::run_config::RunConfig;
+use crate::incomplete_gangs::IncompleteGangs;
 use crate::job::Job;
-use crate::run::Run;
+use crate::run::{HeldNodes, Run};
 use crate::usage::Usage;
 
 pub(crate) struct Statistics {
     pub run: Run,
     pub usage: Usage,
+    pub gangs: IncompleteGangs,
     /// Reports, each with the index of its preemption, until the caller takes them: those of a large cluster need much memory.
     pub reports: Vec<(usize, Box<DecisionReport>)>,
     /// The uids of the evicted pods.
@@ -24,8 +26,9 @@ pub(crate) struct Statistics {
 impl Statistics {
     pub fn new(setup: &RunConfig) -> Self {
         Self {
-            run: Run { began: setup.start.0, ..Run::default() },
-            usage: Usage::new(&setup.objects),
+            run: Run { began: setup.start.0, gpus: setup.gpus.clone(), ..Run::default() },
+            usage: Usage::new(&setup.objects, &setup.gpus),
+            gangs: IncompleteGangs::default(),
             reports: Vec::new(),
             evicted: BTreeSet::new(),
             foreseen: BTreeMap::new(),
@@ -34,9 +37,14 @@ impl Statistics {
 
     pub fn finish(mut self, jobs: &[Job], ended: Timestamp) -> Run {
         self.run.ended = ended.0;
-        self.run.jobs = jobs.iter().map(|job| self.usage.job_record(job)).collect();
-        self.run.resource = self.usage.resource;
+        for (index, job) in jobs.iter().enumerate() {
+            let held = self.gangs.held(index).map(|(pods, since)| HeldNodes { pods, since: since.0 });
+            let idle = self.gangs.idle_micros(index, ended);
+            self.run.jobs.push(self.usage.job_record(job, idle, held));
+        }
+        self.run.resource = self.usage.measured.name().to_owned();
         self.run.capacity = self.usage.capacity;
+        self.run.peak = self.usage.peak;
         self.run
     }
 }

@@ -62,7 +62,7 @@ fn cycle(benchmark: &Benchmark, time_limit: Duration) {
 /// time to the one before it.
 fn compared(benchmarks: &[Benchmark], goal: f64, time_limit: Duration) {
     const ROUNDS: usize = 5;
-    let mut asked: Vec<(Loaded, Question)> = benchmarks
+    let mut cases: Vec<(Loaded, Question)> = benchmarks
         .iter()
         .map(|benchmark| {
             let scenario = (benchmark.build)();
@@ -71,9 +71,9 @@ fn compared(benchmarks: &[Benchmark], goal: f64, time_limit: Duration) {
             (loaded, question)
         })
         .collect();
-    let mut times: Vec<Vec<Duration>> = vec![Vec::new(); asked.len()];
+    let mut times: Vec<Vec<Duration>> = vec![Vec::new(); cases.len()];
     for _ in 0..ROUNDS {
-        for ((loaded, question), times) in asked.iter_mut().zip(&mut times) {
+        for ((loaded, question), times) in cases.iter_mut().zip(&mut times) {
             times.extend(repeated(time_limit / ROUNDS as u32, || question.decide(loaded)));
         }
     }

@@ -1,5 +1,5 @@
-//! Counts the bytes per pod of a snapshot of 5,000 nodes and 100,000 pods, without the objects. Prints lines in the format of `figures`. This is
-//! a program of its own because the counting allocator would slow down measurements of time.
+//! Counts the bytes per pod of a snapshot of 5,000 nodes and 100,000 pods, without the objects. Prints lines in the format of the program
+//! `figures`. This is a program of its own because the counting allocator would slow down measurements of time.
 
 use peak_alloc::PeakAlloc;
 use reprieve_loader::build::Loaded;

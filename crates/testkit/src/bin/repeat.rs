@@ -1,4 +1,5 @@
-//! Decides one question several times, always from the same state, because a decision undoes its changes. For tools that count instructions or take samples:
+//! Decides one question several times, always from the same state, because a decision undoes its changes. For tools that count instructions
+//! or take samples:
 //!
 //! ```text
 //! valgrind --tool=callgrind --collect-atstart=no --toggle-collect='*repeat::measured*' repeat NAME TIMES

@@ -28,7 +28,7 @@ impl<'c> Workloads<'c> {
 
     /// Admits workloads as long as there is quota, and rarely one more.
     pub fn fill(&mut self, rng: &mut Rng) {
-        let named_by_uid = rng.chance(30);
+        let has_uids = rng.chance(30);
         for index in 0..rng.within(4, 24) {
             let queue = rng.pick(&self.tree.queues);
             let flavors: Vec<Option<usize>> =
@@ -40,16 +40,17 @@ impl<'c> Workloads<'c> {
                     *usage.entry((self.flavor_of(&flavors, resource), resource)).or_default() += amount * set.count;
                 }
             }
-            let fits = usage.iter().all(|(cell, amount)| {
-                self.used.get(cell).unwrap_or(&0) + amount <= *self.tree.total.get(cell).unwrap_or(&0)
+            let fits = usage.iter().all(|(flavor_resource, amount)| {
+                self.used.get(flavor_resource).unwrap_or(&0) + amount
+                    <= *self.tree.total.get(flavor_resource).unwrap_or(&0)
             });
             if !fits && !rng.chance(6) {
                 continue;
             }
-            for (cell, amount) in usage {
-                *self.used.entry(cell).or_default() += amount;
+            for (flavor_resource, amount) in usage {
+                *self.used.entry(flavor_resource).or_default() += amount;
             }
-            let object = self.admitted(rng, index, queue, &flavors, &sets, named_by_uid);
+            let object = self.admitted(rng, index, queue, &flavors, &sets, has_uids);
             self.objects.push(object);
         }
     }
@@ -61,7 +62,7 @@ impl<'c> Workloads<'c> {
         queue: &Queue,
         flavors: &[Option<usize>],
         sets: &[PodSet],
-        named_by_uid: bool,
+        has_uids: bool,
     ) -> Value {
         let assignments: Vec<Value> = sets
             .iter()
@@ -90,7 +91,7 @@ impl<'c> Workloads<'c> {
             "namespace": "default",
             "creationTimestamp": format!("2026-01-01T00:{:02}:00Z", 10 * rng.up_to(4)),
         });
-        if named_by_uid {
+        if has_uids {
             metadata["uid"] = format!("{:04x}", rng.up_to(0x1_0000)).into();
         }
         json!({

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{ASKING, Amounts, Node, Quota, quantities};
+use super::{Amounts, Node, PREEMPTOR, Quota, quantities};
 use crate::limits::{digest, resources};
 use crate::random::Rng;
 
@@ -17,7 +17,7 @@ pub(super) struct Pods<'a> {
     /// The quotas that pods may name: those without children.
     leaves: Vec<usize>,
     /// The quota of the preemptor.
-    asking: Option<usize>,
+    preemptor_quota: Option<usize>,
     /// The used amounts by quota.
     used: Vec<Amounts>,
     /// By node: the free amounts, and for how many pods.
@@ -51,20 +51,20 @@ impl<'a> Pods<'a> {
             nodes,
             has_memory,
             leaves,
-            asking: None,
+            preemptor_quota: None,
             used: vec![[0; 2]; quotas.len()],
             room: nodes.iter().map(|node| (node.offers, node.n_pods)).collect(),
             documents: Vec::new(),
         }
     }
 
-    /// Adds pods to every node until little is free.
-    pub fn run_all(&mut self, rng: &mut Rng) {
-        self.asking = self.quota(rng, 92);
+    /// Adds pods to every node until little is free; if `gangs`, the second and the third job need as many pods.
+    pub fn run_all(&mut self, rng: &mut Rng, gangs: bool) {
+        self.preemptor_quota = self.quota(rng, 92);
         let mut kinds = Vec::new();
         for index in 1..=rng.within(1, 3) {
             let kind = Kind { job: Some(format!("job-{index}")), ..self.kind(rng) };
-            self.documents.push(group(&format!("job-{index}"), 1));
+            self.documents.push(group(&format!("job-{index}"), if gangs { index } else { 1 }));
             kinds.push(kind);
         }
         let mut places: Vec<usize> = (0..self.nodes.len()).flat_map(|node| std::iter::repeat_n(node, 9)).collect();
@@ -86,7 +86,7 @@ impl<'a> Pods<'a> {
 
     fn kind(&self, rng: &mut Rng) -> Kind {
         let quota = self.quota(rng, 85);
-        let quota = if rng.chance(10) { self.asking } else { quota };
+        let quota = if rng.chance(10) { self.preemptor_quota } else { quota };
         let preemptible = *rng.pick(&[None, None, None, Some(true), Some(true), Some(true), Some(true), Some(false)]);
         Kind { job: None, quota, preemptible, priority: 10 * rng.up_to(6) as i64 }
     }
@@ -148,11 +148,12 @@ impl<'a> Pods<'a> {
     }
 
     /// Adds the preemptor: a job or a single pod.
-    pub fn ask(&mut self, rng: &mut Rng, members: bool, obstacles: bool) {
+    pub fn add_preemptor(&mut self, rng: &mut Rng, members: bool, obstacles: bool) {
         let n_members = if members { rng.within(1, 4) } else { 1 };
         let job = (n_members > 1 || rng.chance(40)).then(|| "asking".to_owned());
         let preemptible = *rng.pick(&[None, Some(true), Some(true), Some(false), Some(false)]);
-        let kind = Kind { job: job.clone(), quota: self.asking, preemptible, priority: 10 * rng.within(3, 7) as i64 };
+        let kind =
+            Kind { job: job.clone(), quota: self.preemptor_quota, preemptible, priority: 10 * rng.within(3, 7) as i64 };
         let mut shared = String::new();
         if rng.chance(4) {
             shared.push_str("preemptionPolicy: Never, ");
@@ -187,7 +188,7 @@ impl<'a> Pods<'a> {
                 }
             }
             details.status.push_str("phase: Pending, ");
-            let name = if index == 0 { ASKING.to_owned() } else { format!("asking-{index}") };
+            let name = if index == 0 { PREEMPTOR.to_owned() } else { format!("asking-{index}") };
             self.push(&name, &kind, size, details);
         }
         if let Some(job) = job {
@@ -201,7 +202,7 @@ impl<'a> Pods<'a> {
     }
 
     /// Adds other pending pods: some reserve the min of their quota, some are nominated.
-    pub fn wait(&mut self, rng: &mut Rng) {
+    pub fn add_other_pending(&mut self, rng: &mut Rng) {
         for index in 0..rng.up_to(3) {
             let mut details = Details { status: "phase: Pending, ".to_owned(), ..Details::default() };
             if rng.chance(40) {

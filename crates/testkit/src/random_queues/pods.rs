@@ -14,7 +14,7 @@ pub(super) struct Pods<'a> {
     nodes: &'a [Node],
     leaves: Vec<usize>,
     /// The leaf queue of the preemptor; it gets few pods.
-    asking: usize,
+    preemptor_queue: usize,
     /// The used amounts by queue.
     used: Vec<Amounts>,
     n_pods: Vec<usize>,
@@ -24,6 +24,8 @@ pub(super) struct Pods<'a> {
     terminating_on: Vec<usize>,
     /// The age of the next pod in seconds; each pod is younger than the one before it.
     age: i64,
+    /// The minimum of each gang; a pod joins one of them or none.
+    gangs: Vec<usize>,
     pub documents: Vec<String>,
 }
 
@@ -42,17 +44,18 @@ impl<'a> Pods<'a> {
     pub fn new(tree: &'a Tree, nodes: &'a [Node]) -> Self {
         let leaves = tree.leaves();
         let n = tree.queues.len();
-        let asking = leaves[0];
+        let preemptor_queue = leaves[0];
         Self {
             tree,
             nodes,
             leaves,
-            asking,
+            preemptor_queue,
             used: vec![[0; RESOURCES.len()]; n],
             n_pods: vec![0; n],
             room: nodes.iter().map(|node| (node.offers, node.n_pods)).collect(),
             terminating_on: Vec::new(),
             age: MAX_AGE,
+            gangs: Vec::new(),
             documents: Vec::new(),
         }
     }
@@ -63,12 +66,14 @@ impl<'a> Pods<'a> {
             |&&leaf: &&usize| self.tree.path(leaf).any(|queue| queue.guarantee.iter().any(Option::is_some));
         let guaranteed_leaves: Vec<usize> = self.leaves.iter().filter(guaranteed).copied().collect();
         let richest = guaranteed_leaves.iter().copied().max_by_key(|&leaf| self.tree.queues[leaf].guarantee[0]);
-        self.asking = match (richest, rng.up_to(20)) {
+        self.preemptor_queue = match (richest, rng.up_to(20)) {
             (Some(richest), 0..=11) => richest,
             (Some(_), 12..=18) => rng.pick(&guaranteed_leaves),
             _ => rng.pick(&self.leaves),
         };
-        let shy = rng.chance(90);
+        let n_gangs = if rng.chance(40) { rng.within(1, 3) } else { 0 };
+        self.gangs = (0..n_gangs).map(|_| rng.within(1, 4)).collect();
+        let is_nearly_empty = rng.chance(90);
         let spare = rng.pick(&[1, 2, 8]);
         let mut places: Vec<usize> = (0..self.nodes.len()).flat_map(|node| std::iter::repeat_n(node, 16)).collect();
         rng.shuffle(&mut places);
@@ -77,7 +82,7 @@ impl<'a> Pods<'a> {
                 continue;
             }
             let mut queue = rng.pick(&self.leaves);
-            if queue == self.asking && shy && rng.chance(85) {
+            if queue == self.preemptor_queue && is_nearly_empty && rng.chance(85) {
                 queue = rng.pick(&self.leaves);
             }
             let wants = self.size(rng);
@@ -91,7 +96,7 @@ impl<'a> Pods<'a> {
 
     /// Adds small pods that use the rest of the CPU, so that hardly any pod fits.
     fn top_up(&mut self, rng: &mut Rng) {
-        let others: Vec<usize> = self.leaves.iter().filter(|&&leaf| leaf != self.asking).copied().collect();
+        let others: Vec<usize> = self.leaves.iter().filter(|&&leaf| leaf != self.preemptor_queue).copied().collect();
         let small = [1, 0, 0];
         for node in 0..self.nodes.len() {
             for _ in 0..12 {
@@ -170,6 +175,9 @@ impl<'a> Pods<'a> {
             }
             _ => {}
         }
+        if !self.gangs.is_empty() && rng.chance(40) {
+            let _ = write!(pod.spec, "schedulingGroup: {{podGroupName: gang-{}}}, ", rng.up_to(self.gangs.len()));
+        }
         let priority = rng.pick(&[0, 0, 0, 0, -5, 1, 5, 10]);
         let _ = write!(pod.spec, "priority: {priority}, ");
         pod.status = "phase: Running".to_owned();
@@ -180,7 +188,11 @@ impl<'a> Pods<'a> {
 
     fn labels(&self, rng: &mut Rng, queue: usize) -> String {
         let path = &self.tree.queues[queue].path;
-        format!("queue: {path}, applicationId: {}-app-{}", path.replace('.', "-"), rng.within(1, 3))
+        match rng.up_to(20) {
+            0 | 1 => format!("queue: {path}"),
+            2 | 3 => format!("queue: {path}, applicationId: shared-app"),
+            _ => format!("queue: {path}, applicationId: {}-app-{}", path.replace('.', "-"), rng.within(1, 3)),
+        }
     }
 
     fn push(&mut self, pod: Pod, age: i64) {
@@ -198,7 +210,7 @@ impl<'a> Pods<'a> {
 
     /// Adds the preemptor and returns its name.
     pub fn preemptor(&mut self, rng: &mut Rng) -> String {
-        let queue = self.asking;
+        let queue = self.preemptor_queue;
         let mut pod = Pod { name: "asking".to_owned(), labels: self.labels(rng, queue), ..Pod::default() };
         pod.wants = self.size(rng);
         // Usually a resource of which the queue is below its guarantee.
@@ -224,12 +236,7 @@ impl<'a> Pods<'a> {
             let open: Vec<&Node> = self.nodes.iter().filter(|node| node.closed.is_none()).collect();
             let node = if open.is_empty() { &self.nodes[0].name } else { &rng.pick(&open).name };
             pod.metadata.push_str(DAEMON);
-            let field = format!("{{key: metadata.name, operator: In, values: [{node}]}}");
-            let _ = write!(
-                pod.spec,
-                "affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: \
-                 [{{matchFields: [{field}]}}]}}}}}}, "
-            );
+            pod.spec.push_str(&pinned(node));
             age = rng.within(1, 60) as i64;
         } else if rng.chance(15) {
             pod.spec
@@ -249,23 +256,65 @@ impl<'a> Pods<'a> {
         name
     }
 
-    /// Adds pending pods with a nominated node.
+    /// Adds up to two pending pods with a nominated node, one of which may be of the preemptor's queue.
     pub fn nominees(&mut self, rng: &mut Rng) {
-        if !rng.chance(8) {
-            return;
+        if rng.chance(20) {
+            let queue = if rng.chance(50) { self.preemptor_queue } else { rng.pick(&self.leaves) };
+            self.nominee(rng, "reserving", queue);
         }
-        let queue = rng.pick(&self.leaves);
-        let mut pod = Pod { name: "reserving".to_owned(), labels: self.labels(rng, queue), ..Pod::default() };
+        if rng.chance(8) {
+            let queue = rng.pick(&self.leaves);
+            self.nominee(rng, "reserving-too", queue);
+        }
+    }
+
+    fn nominee(&mut self, rng: &mut Rng, name: &str, queue: usize) {
+        let mut pod = Pod { name: name.to_owned(), labels: self.labels(rng, queue), ..Pod::default() };
         pod.wants = self.size(rng);
         pod.wants[0] = pod.wants[0].max(1);
         let node = &self.nodes[rng.up_to(self.nodes.len())].name;
         pod.status = format!("phase: Pending, nominatedNodeName: {node}");
         pod.spec.push_str("priority: 0, ");
-        self.push(pod, 45);
+        let age = if name == "reserving" { 45 } else { 44 };
+        self.push(pod, age);
+    }
+
+    /// Adds a pending pod of the DaemonSet.
+    pub fn daemon(&mut self, rng: &mut Rng) {
+        if !rng.chance(10) {
+            return;
+        }
+        let queue = rng.pick(&self.leaves);
+        let mut pod = Pod { name: "agent".to_owned(), labels: self.labels(rng, queue), ..Pod::default() };
+        pod.wants = self.size(rng);
+        pod.metadata.push_str(DAEMON);
+        pod.spec.push_str(&pinned(&self.nodes[rng.up_to(self.nodes.len())].name));
+        pod.status = "phase: Pending".to_owned();
+        self.push(pod, 43);
+    }
+
+    /// The groups of the gangs.
+    pub fn groups(&self) -> impl Iterator<Item = String> + '_ {
+        self.gangs.iter().enumerate().map(|(index, min)| {
+            let mode = if (index + min) % 4 == 0 { ", disruptionMode: {all: {}}" } else { "" };
+            format!(
+                "apiVersion: scheduling.k8s.io/v1beta1\nkind: PodGroup\nmetadata: {{name: gang-{index}, namespace: default}}\nspec: \
+                 {{schedulingPolicy: {{gang: {{minCount: {min}}}}}{mode}}}\n"
+            )
+        })
     }
 }
 
 const DAEMON: &str = ", ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: agent, uid: agent}]";
+
+/// The affinity of a DaemonSet pod to its node.
+fn pinned(node: &str) -> String {
+    let field = format!("{{key: metadata.name, operator: In, values: [{node}]}}");
+    format!(
+        "affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: [{{matchFields: \
+         [{field}]}}]}}}}}}, "
+    )
+}
 
 /// The time this many seconds before the question.
 fn clock(age: i64) -> String {

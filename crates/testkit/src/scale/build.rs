@@ -38,7 +38,7 @@ pub struct Cluster {
 
 impl Cluster {
     pub fn new(n_nodes: usize) -> Self {
-        let nodes = (0..n_nodes).map(|index| sourced(node(index))).collect();
+        let nodes = (0..n_nodes).map(|index| from_scenario(node(index))).collect();
         Self { objects: ObjectSet { nodes, ..ObjectSet::default() }, n_nodes }
     }
 
@@ -57,7 +57,7 @@ impl Cluster {
     fn run(mut self, pods: usize, template: impl Fn(usize) -> Template, node_of: impl Fn(usize) -> usize) -> Self {
         for index in 0..pods {
             let pod = template(index).running(index, node_of(index));
-            self.objects.pods.push(sourced(pod));
+            self.objects.pods.push(from_scenario(pod));
         }
         self
     }
@@ -69,61 +69,63 @@ impl Cluster {
                 DisruptionMode { all: Some(AllDisruptionMode(serde_json::json!({}))), ..DisruptionMode::default() };
             let mut group = pod_group(VICTIMS, group_name(group), members, 1000);
             group.spec.disruption_mode = Some(all);
-            self.objects.pod_groups.push(sourced(group));
+            self.objects.pod_groups.push(from_scenario(group));
         }
         self
     }
 
-    pub fn asked_by_pod(mut self, milli_cpu: usize) -> ExpectedQuestion {
+    /// Adds a pod as the preemptor.
+    pub fn preemptor_pod(mut self, milli_cpu: usize) -> ClusterWithPreemptor {
         let template = Template::new(milli_cpu, 9_999_999).memory(500);
-        self.objects.pods.push(sourced(template.pending("preemptor".to_owned())));
-        self.asked("Pod")
+        self.objects.pods.push(from_scenario(template.pending("preemptor".to_owned())));
+        self.with_preemptor("Pod")
     }
 
-    /// A preempting pod in a queue, pending for an hour.
-    pub fn asked_in_queue(mut self, milli_cpu: usize, queue: &str) -> ExpectedQuestion {
-        let template = Template::new(milli_cpu, 1000).queue(queue, "asking");
+    /// Adds a pod of a queue as the preemptor, which is pending for so long that no delay applies.
+    pub fn preemptor_pod_in_queue(mut self, milli_cpu: usize, queue: &str) -> ClusterWithPreemptor {
+        let template = Template::new(milli_cpu, 1000).queue(queue, "preemptor");
         let mut pod = template.pending("preemptor".to_owned());
         pod.metadata.creation_timestamp = Some(Time(FIRST_START));
-        self.objects.pods.push(sourced(pod));
-        self.asked("Pod")
+        self.objects.pods.push(from_scenario(pod));
+        self.with_preemptor("Pod")
     }
 
-    pub fn asked_by_gang(mut self, members: usize, template: Template) -> ExpectedQuestion {
+    /// Adds a gang of pods like this template as the preemptor.
+    pub fn preemptor_gang(mut self, members: usize, template: Template) -> ClusterWithPreemptor {
         let group = pod_group(PREEMPTORS, "preemptor".to_owned(), members, template.priority);
-        self.objects.pod_groups.push(sourced(group));
+        self.objects.pod_groups.push(from_scenario(group));
         for member in 0..members {
             let template = Template { group: Some("preemptor".to_owned()), ..template.clone() };
-            self.objects.pods.push(sourced(template.pending(format!("preemptor-{member:04}"))));
+            self.objects.pods.push(from_scenario(template.pending(format!("preemptor-{member:04}"))));
         }
-        self.asked("PodGroup")
+        self.with_preemptor("PodGroup")
     }
 
-    /// A preempting job with Koordinator's quotas; its first pod is the preemptor.
-    pub fn asked_by_job(mut self, members: usize, template: Template) -> ExpectedQuestion {
+    /// Adds a Koordinator job; its first pod is the preemptor.
+    pub fn preemptor_job(mut self, members: usize, template: Template) -> ClusterWithPreemptor {
         let template = template.label(quotas::JOB, "preemptor");
         self.objects.koordinator_pod_groups.push(from_scenario(quotas::job(PREEMPTORS, "preemptor", members)));
-        self.objects.pods.push(sourced(template.pending("preemptor".to_owned())));
+        self.objects.pods.push(from_scenario(template.pending("preemptor".to_owned())));
         for member in 1..members {
-            self.objects.pods.push(sourced(template.pending(format!("preemptor-{member:04}"))));
+            self.objects.pods.push(from_scenario(template.pending(format!("preemptor-{member:04}"))));
         }
-        self.asked("Pod")
+        self.with_preemptor("Pod")
     }
 
-    fn asked(self, kind: &str) -> ExpectedQuestion {
+    fn with_preemptor(self, kind: &str) -> ClusterWithPreemptor {
         let preemptor =
             PreemptorRef { kind: kind.to_owned(), namespace: PREEMPTORS.to_owned(), name: "preemptor".to_owned() };
-        ExpectedQuestion { objects: self.objects, preemptor }
+        ClusterWithPreemptor { objects: self.objects, preemptor }
     }
 }
 
 /// A cluster with its preemptor.
-pub struct ExpectedQuestion {
+pub struct ClusterWithPreemptor {
     objects: ObjectSet,
     preemptor: PreemptorRef,
 }
 
-impl ExpectedQuestion {
+impl ClusterWithPreemptor {
     pub fn with_victims(self, victims: usize) -> Scenario {
         self.expecting(Some(victims))
     }
@@ -213,7 +215,7 @@ impl Template {
         Self { beside_blue: true, ..self }
     }
 
-    /// Adds the labels that `GangPreemptionAffinity` selects.
+    /// Adds the labels that members of the benchmark `GangPreemptionAffinity` require on their node.
     pub fn blue(self) -> Self {
         Self { labels: blue_labels(), ..self }
     }
@@ -346,11 +348,7 @@ fn quantities<const N: usize>(amounts: [(&str, String); N]) -> BTreeMap<String, 
     amounts.into_iter().map(|(resource, amount)| (resource.to_owned(), Quantity(amount))).collect()
 }
 
-pub fn sourced<T>(object: T) -> Sourced<T> {
-    from_scenario(object)
-}
-
-/// Wraps a custom resource, which is stored without `Arc`.
+/// An object of the scenario, as the loader reads it.
 pub fn from_scenario<T>(object: T) -> Sourced<T> {
     Sourced { object: Arc::new(object), source: Source { file: "scenario".into(), document: 1, item: None } }
 }

@@ -94,13 +94,13 @@ impl CohortsBuilder {
 
     /// Adds a pending workload that needs this many CPUs.
     pub fn add_pending(&mut self, queue: usize, cpus: usize) {
-        let workload = workload(&format!("asks-{queue:04}"), queue, 5, cpus);
+        let workload = workload(&format!("pending-{queue:04}"), queue, 5, cpus);
         self.objects.kueue_workloads.push(read(workload));
     }
 
     /// The scenario of the pending workload in the first queue with this expected number of victims.
     pub fn with_victims(self, fair_sharing: bool, victims: usize) -> Scenario {
-        let (kind, namespace, name) = ("Workload".to_owned(), NAMESPACE.to_owned(), "asks-0000".to_owned());
+        let (kind, namespace, name) = ("Workload".to_owned(), NAMESPACE.to_owned(), "pending-0000".to_owned());
         let mut profile = Profile { policy: "Kueue".to_owned(), ..Profile::default() };
         profile.args.insert("fairSharing".to_owned(), json!({"enable": fair_sharing}));
         let preemptor = PreemptorRef { kind, namespace, name };

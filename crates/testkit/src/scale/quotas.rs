@@ -18,12 +18,12 @@ pub fn leaf(index: usize) -> String {
     format!("leaf-{index:04}")
 }
 
-/// Leaves with the same limit, and teams with a limit for all their leaves and the preemptor. If `root` is given, all teams are below one root
-/// with this limit.
-pub fn quotas(leaves: usize, each: usize, asked: usize, root: Option<usize>) -> Vec<ElasticQuota> {
+/// Leaves with the same limit, and above them teams with a limit for all their leaves and for the `requested` amount of the preemptor. If
+/// `root` is given, all teams are below one root with this limit.
+pub fn quotas(leaves: usize, each: usize, requested: usize, root: Option<usize>) -> Vec<ElasticQuota> {
     let team = |index: usize| format!("team-{:02}", index / TEAM);
     let mut quotas: Vec<ElasticQuota> = (0..leaves).map(|index| quota(leaf(index), Some(team(index)), each)).collect();
-    let room = TEAM * each + asked;
+    let room = TEAM * each + requested;
     quotas.extend((0..leaves).step_by(TEAM).map(|index| quota(team(index), root.map(|_| "all".to_owned()), room)));
     quotas.extend(root.map(|milli_cpu| quota("all".to_owned(), None, milli_cpu)));
     quotas

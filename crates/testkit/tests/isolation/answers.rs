@@ -101,10 +101,12 @@ pub fn difference(expected: &str, found: &str) -> String {
 fn pending_units(cluster: &TestCluster, cache: &SnapshotCache) -> Vec<(String, PreemptorId)> {
     let Loaded { snapshot, names, .. } = cache.loaded();
     let is_pending = |pod: &PodId| snapshot.pod(*pod).node.is_none();
-    let pods = names.pod_ids().filter(|pod| is_pending(pod) && snapshot.pod(*pod).group.is_none());
+    // Only policy Kubernetes decides about groups.
+    let has_groups = matches!(cluster.policy, Policy::Kubernetes(_));
+    let pods = names.pod_ids().filter(|pod| is_pending(pod) && !(has_groups && snapshot.pod(*pod).group.is_some()));
     let pods = pods.map(|pod| (names.pod(pod).to_string(), PreemptorId::Pod(pod)));
     let others = cache.all().filter_map(|(ObjectKey { kind, name }, _)| match kind {
-        Kind::PodGroup => {
+        Kind::PodGroup if has_groups => {
             let group = names.group_id(name)?;
             let is_pending = snapshot.group(group).members.iter().any(is_pending);
             is_pending.then(|| (name.to_string(), PreemptorId::Group(group)))

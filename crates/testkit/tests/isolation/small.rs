@@ -114,6 +114,51 @@ fn of_kubernetes() -> Vec<(Kind, Value)> {
     ]
 }
 
+/// Owners of gangs, and pods in chains of controllers.
+fn of_owners() -> Vec<(Kind, Value)> {
+    let owner = |version: &str, kind: &str, name: &str, uid: &str| json!([{"apiVersion": version, "kind": kind, "name": name, "uid": uid, "controller": true}]);
+    let owned = |references: &Value| {
+        let references = references.clone();
+        move |pod: &mut Value| pod["metadata"]["ownerReferences"] = references
+    };
+    let in_replica = |references: &Value| {
+        let references = references.clone();
+        move |pod: &mut Value| {
+            pod["metadata"]["ownerReferences"] = references;
+            pod["metadata"]["labels"] = json!({
+                "leaderworkerset.sigs.k8s.io/name": "l",
+                "leaderworkerset.sigs.k8s.io/group-index": "0",
+            });
+        }
+    };
+    let of_job = owner("batch/v1", "Job", "j", "OwnerJob-j");
+    let coupled = json!({"completionMode": "Indexed", "parallelism": 2, "completions": 2, "template": {"spec": {"subdomain": "s"}}});
+    let of_leader_set = owner("apps/v1", "StatefulSet", "t", "StatefulSet-t");
+    let of_worker_set = owner("apps/v1", "StatefulSet", "u", "StatefulSet-u");
+    let (of_job_set, of_set) = (
+        owner("jobset.x-k8s.io/v1alpha2", "JobSet", "s", "JobSet-s"),
+        owner("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "l", "LeaderWorkerSet-l"),
+    );
+    vec![
+        of(Kind::JobSet, Some("a"), "s", json!({})),
+        of(Kind::JobSet, Some("a"), "s", json!({"metadata": {"annotations": {"reprieve.dev/gang": "false"}}})),
+        of(Kind::OwnerJob, Some("a"), "j", json!({"metadata": {"ownerReferences": of_job_set}})),
+        of(Kind::OwnerJob, Some("a"), "j", json!({"spec": coupled})),
+        pod("m", owned(&of_job)),
+        bound("n", owned(&of_job)),
+        bound("o", owned(&of_job)),
+        of(Kind::LeaderWorkerSet, Some("a"), "l", json!({})),
+        of(Kind::StatefulSet, Some("a"), "t", json!({"metadata": {"ownerReferences": of_set}})),
+        of(Kind::StatefulSet, Some("a"), "u", json!({"metadata": {"ownerReferences": owner("v1", "Pod", "x", "x")}})),
+        bound("x", in_replica(&of_leader_set)),
+        bound("y", in_replica(&of_worker_set)),
+        pod("m", |pod| {
+            pod["metadata"]["ownerReferences"] = owner("v1", "Pod", "m", "m");
+            pod["metadata"]["labels"] = json!({"leaderworkerset.sigs.k8s.io/group-index": "0"});
+        }),
+    ]
+}
+
 fn of_yunikorn() -> Vec<(Kind, Value)> {
     const GOOD: &str = "partitions: [{name: default, queues: [{name: root, queues: [{name: a, resources: {guaranteed: {vcore: \
                         3}}}, {name: b, queues: [{name: c}]}]}]}]";
@@ -221,9 +266,11 @@ fn list(name: &str, objects: Vec<(Kind, Value)>) -> (TestCluster, Vec<Object>) {
     (cluster, objects)
 }
 
-fn lists() -> [(TestCluster, Vec<Object>); 4] {
+fn lists() -> [(TestCluster, Vec<Object>); 6] {
     [
         list("Kubernetes", of_kubernetes()),
+        list("Kubernetes", of_owners()),
+        list("Koordinator", of_owners()),
         list("YuniKorn", of_yunikorn()),
         list("Koordinator", of_koordinator()),
         list("Kueue", of_kueue()),

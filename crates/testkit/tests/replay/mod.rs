@@ -11,14 +11,15 @@ use reprieve_api::pod::Pod;
 use reprieve_api::read::documents;
 use reprieve_api::test_file::{PreemptorRef, Profile, TestSpec};
 use reprieve_engine::Outcome;
-use reprieve_loader::build::{Loaded, OnInvalid, load};
-use reprieve_loader::policy::Question;
+use reprieve_loader::build::{Loaded, OnInvalid, load_for};
+use reprieve_loader::policy::{Question, policy};
 
 /// Longer than any queue's delay.
 const ROUND: SignedDuration = SignedDuration::from_secs(600);
 
 pub struct Replay {
     objects: ObjectSet,
+    profile: Profile,
     now: Timestamp,
     /// The number of preemptions.
     pub preemptions: usize,
@@ -28,12 +29,15 @@ impl Replay {
     /// Starts with the objects of a PreemptionTest file, without terminating pods.
     pub fn new(text: &str) -> Self {
         let mut objects = ObjectSet::default();
+        let mut profile = Profile::default();
         for document in documents("replay", text) {
-            document.read(&mut objects).expect("the file can be read");
+            if let Some(test) = document.read(&mut objects).expect("the file can be read") {
+                profile = test.object.spec.profile.clone();
+            }
         }
         objects.pods.retain(|pod| pod.object.metadata.deletion_timestamp.is_none());
         let now = "2026-01-01T01:00:00Z".parse().expect("a time");
-        Self { objects, now, preemptions: 0 }
+        Self { objects, profile, now, preemptions: 0 }
     }
 
     /// Adds a pending copy of every third running pod.
@@ -84,10 +88,11 @@ impl Replay {
     }
 
     fn decide_for(&mut self, name: &NamespacedName) -> bool {
-        let mut loaded = load(&self.objects, OnInvalid::Reject).expect("the objects are valid");
+        let policy = policy(&self.profile).expect("the profile is valid");
+        let mut loaded = load_for(&self.objects, OnInvalid::Reject, &policy).expect("the objects are valid");
         let preemptor =
             PreemptorRef { kind: "Pod".to_owned(), namespace: name.namespace.clone(), name: name.name.clone() };
-        let profile = Profile { policy: "YuniKorn".to_owned(), ..Profile::default() };
+        let profile = self.profile.clone();
         let spec = TestSpec { now: Some(self.now.to_string()), profile, preemptor, expect: None };
         let question = Question::new(&spec, &loaded).expect("the pod is pending");
         let outcome = question.decide(&mut loaded);
@@ -100,7 +105,11 @@ impl Replay {
                 }
                 self.bind(&loaded, &plan.placement);
             }
-            Outcome::Wait(_) | Outcome::Unschedulable(_) => return false,
+            // As under the scheduler, a pod that is refused gives up its nomination.
+            Outcome::Unschedulable(_) => {
+                return self.pod(name).status.as_mut().expect("a status").nominated_node_name.take().is_some();
+            }
+            Outcome::Wait(_) => return false,
         }
         true
     }

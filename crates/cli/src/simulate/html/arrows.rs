@@ -70,6 +70,7 @@ mod tests {
             preemptor: "Pod ns/urgent".to_owned(),
             preemptor_job: Some("ns/urgent-job".to_owned()),
             second_order: false,
+            foreseen: false,
         }
     }
 

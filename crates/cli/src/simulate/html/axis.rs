@@ -1,5 +1,7 @@
 //! Axes of charts, with ticks at round numbers.
 
+use super::super::statistics::unit;
+
 const SECOND: f64 = 1_000_000.0;
 /// The possible distances of the ticks of a time axis, in seconds.
 const STEPS: [i64; 28] = [
@@ -113,8 +115,8 @@ pub fn number(number: f64) -> String {
 
 /// The name of a resource on an axis.
 pub fn resource_name(resource: &str) -> String {
-    match resource {
-        "nvidia.com/gpu" => "GPUs".to_owned(),
+    match unit(resource) {
+        "GPU" => "GPUs".to_owned(),
         other => other.to_owned(),
     }
 }

@@ -14,6 +14,7 @@ use super::decisions::anchor;
 use super::over_time::since_start;
 use crate::render::format_duration;
 
+// In units of the SVG: its width, the ends of the time axis, and the height of a row.
 const WIDTH: f64 = 1200.0;
 const LEFT: f64 = 270.0;
 const RIGHT: f64 = 1185.0;
@@ -25,7 +26,7 @@ const MAX_ALL_SHOWN: usize = 40;
 /// The maximum number of rows.
 const MAX_ROWS: usize = 200;
 
-/// The timeline of one policy; arrows of the first `explained` decisions are links.
+/// The timeline of the policy with this index on the page; arrows of the first `explained` decisions are links to their explanations.
 pub fn timeline(index: usize, result: &PolicyRun, arrows: &[Arrow<'_>], time: &Axis, explained: usize) -> Markup {
     let (jobs, left_out) = shown(&result.run, arrows);
     let rows: BTreeMap<&str, usize> = jobs.iter().enumerate().map(|(row, job)| (job.name.as_str(), row)).collect();
@@ -57,7 +58,7 @@ pub fn timeline(index: usize, result: &PolicyRun, arrows: &[Arrow<'_>], time: &A
     }
 }
 
-/// The head of an arrow, in the colour of its kind.
+/// The head of an arrow, in the colour of its kind: `evicts`, or `again` for a second-order eviction.
 fn head(index: usize, kind: &str) -> Markup {
     html! {
         marker id={ (kind) (index) } viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto" {
@@ -100,8 +101,8 @@ fn shown<'r>(run: &'r Run, arrows: &[Arrow<'_>]) -> (Vec<&'r JobRecord>, String)
         return (jobs, format!("None of {} evicted another job.", count(run.jobs.len(), "job", "jobs")));
     }
     let n = jobs.len();
-    let often = |job: &JobRecord| involved.get(job.name.as_str()).map_or(0, |(often, _)| *often);
-    jobs.sort_by(|a, b| often(b).cmp(&often(a)).then_with(|| (first(a), &a.name).cmp(&(first(b), &b.name))));
+    let arrows_of = |job: &JobRecord| involved.get(job.name.as_str()).map_or(0, |(arrows, _)| *arrows);
+    jobs.sort_by(|a, b| arrows_of(b).cmp(&arrows_of(a)).then_with(|| (first(a), &a.name).cmp(&(first(b), &b.name))));
     jobs.truncate(MAX_ROWS);
     by_time(&mut jobs);
     let shown = match n - jobs.len() {
@@ -121,7 +122,7 @@ fn job_row(run: &Run, job: &JobRecord, row: usize, time: &Axis) -> Markup {
     let parts = if job.gang.is_some() { 1 } else { job.pods.max(1) };
     html! {
         g.job {
-            title { (about(run, job)) }
+            title { (tooltip(run, job)) }
             text x="4" y=(number(middle)) dy=".35em" { (short) " " tspan.what { (job.priority) } }
             path.waits d=(format!("M{from} {}H{to}", number(middle))) {}
             @for (from, to, running) in intervals(job, run.ended) {
@@ -155,7 +156,7 @@ fn intervals(job: &JobRecord, ended: i64) -> Vec<(i64, i64, usize)> {
     intervals
 }
 
-fn about(run: &Run, job: &JobRecord) -> String {
+fn tooltip(run: &Run, job: &JobRecord) -> String {
     let after = |at: i64| format_duration(SignedDuration::from_micros(at - run.began));
     let queue = job.queue.as_ref().map(|queue| format!(", queue {queue}")).unwrap_or_default();
     let started =
@@ -218,6 +219,9 @@ mod tests {
             finished: None,
             evictions: 0,
             lost_micros: 0,
+            idle_micros: 0,
+            finished_micros: 0,
+            held: None,
             ran: ran.iter().map(|&(from, to)| RunInterval { from, to }).collect(),
         }
     }

@@ -1,6 +1,8 @@
 //! The Koordinator policy: elastic quotas and whole jobs. All pods of a job are placed, or no pod is evicted. The min of a quota is for
 //! non-preemptible pods, its max for all; unused quota is available to any job.
 
+mod gangs;
+mod give_back;
 mod place;
 mod quota;
 mod removed;
@@ -14,12 +16,13 @@ use crate::filters::FilterFailure;
 use crate::fit::{Placement, Preemptor};
 use crate::ids::{JobId, NodeId, PodId, QueueId, Timestamp};
 use crate::laws::{Law, in_progress, never, opt_out, protected, set_aside, toleration, unknown_class};
+use crate::policy::owner_kinds::OwnerKinds;
 use crate::snapshot::{Pod, Snapshot};
 use crate::what_if::WhatIf;
 use quota::{NonPreemptibleUse, QuotaCheck};
 
 /// The settings of the policy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Koordinator {
     /// Whether pods without the preemptible label are not preemptible.
     pub disable_default_preemptible: bool,
@@ -27,6 +30,22 @@ pub struct Koordinator {
     pub disable_default_trigger: bool,
     /// Whether victims are deleted, or labelled for another controller to delete.
     pub deletes_victims: bool,
+    /// Whether a running gang that would fall below its minimum is evicted whole or not at all.
+    pub whole_gangs: bool,
+    /// The owners whose pods form a gang without a PodGroup.
+    pub gangs_from_owners: OwnerKinds,
+}
+
+impl Default for Koordinator {
+    fn default() -> Self {
+        Self {
+            disable_default_preemptible: false,
+            disable_default_trigger: false,
+            deletes_victims: false,
+            whole_gangs: true,
+            gangs_from_owners: OwnerKinds::default(),
+        }
+    }
 }
 
 /// Decides for the job of one pod.
@@ -40,20 +59,31 @@ pub(crate) fn decide<R: Recorder>(
 ) -> Outcome {
     let mut what_if = preemptor.what_if(snapshot);
     let outcome = Search::new(&mut what_if, policy, preemptor, pod, now).outcome(recorder);
-    report_decisive(&mut what_if, preemptor, pod, recorder);
+    report_decisive(&mut what_if, policy, preemptor, pod, recorder);
     outcome
 }
 
 /// Reports what the outcome may depend on: the job's own pods, the pods that count in a quota of the job or above it, and the pods on nodes
 /// where a pod of the job might be placed.
-fn report_decisive<R: Recorder>(what_if: &mut WhatIf<'_>, preemptor: &Preemptor, pod: PodId, recorder: &mut R) {
+fn report_decisive<R: Recorder>(
+    what_if: &mut WhatIf<'_>,
+    policy: &Koordinator,
+    preemptor: &Preemptor,
+    pod: PodId,
+    recorder: &mut R,
+) {
     let Some(closed) = Closed::new::<R>(what_if, preemptor) else { return };
     let snapshot = what_if.snapshot();
     let tree = snapshot.queues();
     let own: Vec<QueueId> = snapshot.pod(pod).queue.into_iter().flat_map(|queue| tree.path(queue)).collect();
+    // A gang that is evicted whole, or not at all, depends on its pods on any node.
+    let is_in_gang = |pod: &Pod| {
+        let needs_many = |job: JobId| policy.whole_gangs && snapshot.job(job).min_member > 1;
+        pod.group.is_some() || pod.job.is_some_and(needs_many)
+    };
     let is_needed = |pod: &Pod| {
         let mut counts_in = pod.queue.into_iter().flat_map(|queue| tree.path(queue));
-        decisive::is_of_gang(snapshot, preemptor, pod) || counts_in.any(|queue| own.contains(&queue))
+        decisive::is_of_gang(snapshot, preemptor, pod) || is_in_gang(pod) || counts_in.any(|queue| own.contains(&queue))
     };
     recorder.decisive(Decisive::with(snapshot, closed.others(snapshot, preemptor), is_needed, &[], &closed));
 }
@@ -165,9 +195,9 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             pod.soft_evicted || pod.terminating.is_some_and(|terminating| terminating.by_preemption)
         };
         let on_nodes = nodes.into_iter().flat_map(|node| snapshot.pods_on(node)).filter(|&pod| blocks(pod));
-        let leaving: BTreeSet<PodId> =
+        let terminating: BTreeSet<PodId> =
             on_nodes.chain(self.soft_evicted_of_quotas()).filter(|&pod| is_victim(pod)).collect();
-        in_progress::law(snapshot, leaving.into_iter().collect())
+        in_progress::law(snapshot, terminating.into_iter().collect())
     }
 
     fn filter_failure(&mut self, pod: PodId, node: NodeId) -> Option<FilterFailure> {

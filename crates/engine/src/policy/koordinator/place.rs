@@ -1,22 +1,21 @@
 //! docs/rules/koordinator.md#q8 to docs/rules/koordinator.md#q11: places the whole job without all candidates, and gives back the
 //! candidates that can stay.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::Search;
-use super::quota::{over_quota, quota_failure};
+use super::gangs::Reached;
+use super::give_back::VictimCounts;
+use super::quota::QuotaCheck;
 use super::removed::{RemovedPod, RemovedPods};
-use crate::candidates::Candidate;
+use crate::candidates::node_law;
 use crate::decision::{EvictionReason, Plan};
 use crate::equal_cost::mark_equal_costs;
-use crate::explanation::{Recorder, VictimReason};
-use crate::filters::FilterFailure;
+use crate::explanation::Recorder;
 use crate::fit::{self, Placement};
-use crate::ids::{NodeId, PodId, QueueId, ShapeId};
-use crate::laws::{Law, unknown_class};
-use crate::reprieve::ReprieveTrial;
+use crate::ids::{NodeId, PodId, ShapeId};
+use crate::laws::Law;
 use crate::what_if::WhatIf;
 
 impl Search<'_, '_, '_> {
@@ -44,18 +43,19 @@ impl Search<'_, '_, '_> {
 
     /// Places the whole job without all candidates, and gives back those that can stay.
     pub(super) fn plan<R: Recorder>(&mut self, free: Placement, recorder: &mut R) -> Result<Plan, Option<Law>> {
+        let fewest = VictimCounts::new(self.over_limit(QuotaCheck::Run).is_some());
         let mark = self.what_if.mark();
         for &(pod, node) in &free {
             self.what_if.place(pod, node);
         }
         let rest: Vec<PodId> =
             self.preemptor.members.iter().copied().filter(|pod| free.iter().all(|(placed, _)| placed != pod)).collect();
-        let nodes = self.open_nodes(&rest);
+        let nodes = self.open_nodes(&rest, recorder);
         let mut removed_pods = self.remove_candidates(&nodes, &rest, recorder);
         let costs = if R::RECORDS { removed_pods.costs() } else { Vec::new() };
         let found = match self.over_limit_without_candidates(&rest) {
             Some(law) => Err(Some(law)),
-            None => self.place_rest(free, &rest, &nodes, &mut removed_pods).ok_or(None),
+            None => self.place_rest(free, &rest, &nodes, &mut removed_pods, fewest).ok_or(None),
         };
         let plan = found.map(|placement| {
             let mut reasons = Vec::new();
@@ -78,11 +78,11 @@ impl Search<'_, '_, '_> {
     }
 
     /// docs/rules/koordinator.md#q8: the nodes where evicting pods could make a member fit.
-    fn open_nodes(&mut self, members: &[PodId]) -> Vec<NodeId> {
+    fn open_nodes<R: Recorder>(&mut self, members: &[PodId], recorder: &mut R) -> Vec<NodeId> {
         let by_shape = fit::by_shape(self.snapshot(), members);
         let nodes = self.snapshot().node_ids();
         let open = |node: &NodeId| {
-            unknown_class::closes(self.what_if.snapshot(), self.preemptor, *node).is_none()
+            node_law(self.what_if.snapshot(), self.preemptor, *node, recorder).is_none()
                 && by_shape.values().any(|&pod| {
                     self.preemptor.filter_failure(self.what_if, pod, *node).is_none_or(|failure| failure.resolvable())
                 })
@@ -101,19 +101,30 @@ impl Search<'_, '_, '_> {
         let own = self.queue();
         let over_limit = self.queues_over_limit(rest);
         let has_constraints = !self.what_if.inter_pod().is_empty();
-        let mut victims = Vec::new();
+        let mut reached = Vec::new();
         for id in (0..snapshot.n_pods()).map(PodId::new) {
             let Some(node) = snapshot.bound_node(id) else { continue };
             let pod = snapshot.pod(id);
             let in_reach = is_open[node.index()] || own.is_some() && pod.queue == own;
-            let (true, Some(unit)) = (in_reach, snapshot.unit_of(id)) else { continue };
-            if let Some(law) = self.spares(id) {
-                recorder.spared(unit, law);
+            if !in_reach || snapshot.unit_of(id).is_none() {
                 continue;
             }
-            recorder.candidate(unit);
-            let matters = has_constraints || pod.queue.is_some_and(|queue| over_limit[queue.index()]);
-            victims.push(RemovedPod { pod: id, node, priority: pod.priority, job: pod.job, matters });
+            let candidate = RemovedPod { pod: id, node, priority: pod.priority, job: pod.job, matters: false };
+            reached.push(Reached { pod: candidate, law: self.spares(id) });
+        }
+        self.keep_gangs_whole(&mut reached);
+        let mut victims = Vec::new();
+        for Reached { pod: candidate, law } in reached {
+            let Some(unit) = snapshot.unit_of(candidate.pod) else { continue };
+            match law {
+                Some(law) => recorder.spared(unit, law),
+                None => {
+                    recorder.candidate(unit);
+                    let queue = snapshot.pod(candidate.pod).queue;
+                    let matters = has_constraints || queue.is_some_and(|queue| over_limit[queue.index()]);
+                    victims.push(RemovedPod { matters, ..candidate });
+                }
+            }
         }
         let removed: Vec<RemovedPod> = victims.iter().filter(|victim| victim.matters).copied().collect();
         for victim in &removed {
@@ -129,6 +140,7 @@ impl Search<'_, '_, '_> {
         rest: &[PodId],
         nodes: &[NodeId],
         removed_pods: &mut RemovedPods,
+        mut fewest: VictimCounts,
     ) -> Option<Placement> {
         let costs = removed_pods.costs();
         let mut order: Vec<(usize, NodeId)> = nodes.iter().map(|&node| (costs[node.index()], node)).collect();
@@ -142,53 +154,16 @@ impl Search<'_, '_, '_> {
                 self.filter_failure(pod, node).is_none()
             })?;
             searched.advance(self.what_if, pod, index);
-            let (_, node) = order[index];
+            let (cost, _) = order[index];
+            let equal: Vec<NodeId> =
+                order[index..].iter().take_while(|(other, _)| *other == cost).map(|&(_, node)| node).collect();
+            let node = self.node_with_fewest_victims(pod, equal, removed_pods, &mut fewest);
+            removed_pods.clear(self.what_if, node);
             self.what_if.place(pod, node);
             placement.push((pod, node));
         }
         placement.sort_unstable_by_key(|&(pod, _)| self.snapshot().pod(pod).rank);
         Some(placement)
-    }
-
-    /// docs/rules/koordinator.md#q11: puts pods back, by priority, job and name, if all placed pods still fit and every limit holds.
-    /// Returns the others.
-    fn assign_back(
-        &mut self,
-        placement: &Placement,
-        mut removed: Vec<RemovedPod>,
-        reasons: Option<&mut Vec<VictimReason>>,
-    ) -> Vec<Candidate> {
-        let snapshot = self.snapshot();
-        let order = |victim: &RemovedPod| {
-            let job = victim.job.map(|job| snapshot.job(job).rank);
-            (Reverse(victim.priority), job, snapshot.pod(victim.pod).rank)
-        };
-        removed.sort_unstable_by_key(order);
-        let tree = self.snapshot().queues();
-        let own: Vec<QueueId> = self.queue().map(|queue| tree.path(queue).collect()).unwrap_or_default();
-        let mut victims = Vec::new();
-        let mut trial = ReprieveTrial::new(self.what_if, self.preemptor, placement, reasons);
-        for RemovedPod { pod, .. } in removed {
-            let unit = trial.snapshot().unit_of(pod).expect("a victim is bound");
-            let stays = match quota_failure(trial.snapshot(), pod, &own) {
-                Some(failure) => {
-                    let (first_member, node) = placement[0];
-                    trial.record(|snapshot| {
-                        let shortages = match failure {
-                            FilterFailure::QueueLimit { queue, .. } => over_quota(snapshot, pod, queue),
-                            _ => Vec::new(),
-                        };
-                        VictimReason { unit, pod: first_member, node, failure, shortages }
-                    });
-                    false
-                }
-                None => trial.return_pod(unit, pod),
-            };
-            if !stays {
-                victims.push(Candidate { unit, violations: 0 });
-            }
-        }
-        victims
     }
 }
 

@@ -55,6 +55,11 @@ impl RemovedPods {
         }
     }
 
+    /// The candidates on a node.
+    pub(super) fn on(&self, node: NodeId) -> &[RemovedPod] {
+        &self.candidates[self.starts[node.index()]..self.starts[node.index() + 1]]
+    }
+
     /// docs/rules/koordinator.md#q10: by node, the sum over the distinct jobs of its candidates of the rank of their priority. A pod
     /// without a job counts as a job.
     pub(super) fn costs(&self) -> Vec<usize> {

@@ -1,4 +1,4 @@
-//! docs/rules/kubernetes-groups.md#g24: second-order evictions. A victim whose controller creates it again returns as a pending unit, and may
+//! docs/rules/kubernetes-groups.md#g28: second-order evictions. A victim whose controller creates it again returns as a pending unit, and may
 //! evict others in turn. The returning victims of a plan are decided by the same policy in the cluster after the plan; what they evict
 //! is added to the cost of the plan. Returning victims of second order are not followed.
 
@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use super::{Cascades, Kubernetes};
 use crate::decision::{Cost, Difference, Outcome, Plan, SecondOrder, SecondOrderEviction};
 use crate::explanation::{Recorder, ReturnEntry, ReturnResult};
-use crate::fit::{Placement, Preemptor, PreemptorId};
+use crate::fit::{Placement, PreemptorId};
 use crate::ids::{BudgetId, NodeId, PodId, Priority, ShapeId, Timestamp, UnitId};
 use crate::laws::obstacle;
-use crate::snapshot::{Obstacle, Pod, Recreation, Snapshot};
+use crate::policy::Policy;
+use crate::snapshot::{Group, Obstacle, Pod, Recreation, Snapshot};
 use crate::what_if::WhatIf;
 
 /// How many plans are judged with their second-order evictions.
@@ -181,7 +182,7 @@ fn returning_units(
                 let group = snapshot.group(id);
                 let pending = group.members.iter().map(|&pod| snapshot.pod(pod)).filter(|pod| pod.node.is_none());
                 let since = pending.map(|pod| pod.created).min().unwrap_or(now).min(now);
-                (PreemptorId::Group(id), group.priority, since, Some(id))
+                (PreemptorId::Group(id), priority_after(snapshot, plan, group), since, Some(id))
             }
         };
         // All victims of one group have the same key only if it does not contain their own rank.
@@ -190,6 +191,17 @@ fn returning_units(
         decided.entry(key).or_insert(Returning { id, priority, victims: Vec::new() }).victims.push(victim);
     }
     (decided.into_values().collect(), others)
+}
+
+/// The priority of a group that returns; a gang that an owner forms has the lowest priority of the pods that are pending then.
+fn priority_after(snapshot: &Snapshot, plan: &Plan, group: &Group) -> Priority {
+    let is_victim = |pod: PodId| snapshot.unit_of(pod).is_some_and(|unit| plan.victims.contains(&unit));
+    let will_wait = |&&id: &&PodId| match snapshot.pod(id) {
+        pod if pod.node.is_some() => returns(pod) && is_victim(id),
+        pod => pod.takes_part() && pod.terminating.is_none(),
+    };
+    let own = group.members.iter().filter(will_wait).map(|&pod| snapshot.pod(pod).priority).min();
+    own.filter(|_| group.from_owner).unwrap_or(group.priority)
 }
 
 /// The cluster after a plan: the preemptor is placed, the victims are gone, and those that return are pending. Dropping it restores the
@@ -279,8 +291,12 @@ impl<'s> AfterPlan<'s> {
         can_evict: bool,
         recorder: &mut R,
     ) -> Outcome {
-        let preemptor = Preemptor::new(self.snapshot, unit.id);
-        if let Some(law) = obstacle::refuses(self.snapshot, &preemptor) {
+        let preemptor = Policy::Kubernetes(*policy).preemptor(self.snapshot, unit.id);
+        let of_gang = match unit.id {
+            PreemptorId::Pod(pod) => obstacle::refuses_gang_of(self.snapshot, pod),
+            PreemptorId::Group(_) | PreemptorId::Workload(_) => None,
+        };
+        if let Some(law) = obstacle::refuses(self.snapshot, &preemptor).or(of_gang) {
             return Outcome::Unschedulable(Some(law));
         }
         let mut nested = recorder.nested(self.snapshot);
@@ -298,11 +314,11 @@ impl<'s> AfterPlan<'s> {
     }
 
     /// What single pods agree in that are refused together.
-    fn class_key(&self, unit: &Returning) -> Option<(ShapeId, Priority, bool)> {
+    fn class_key(&self, unit: &Returning) -> Option<(ShapeId, Priority, bool, bool)> {
         match unit.id {
             PreemptorId::Pod(pod) => {
                 let pod = self.snapshot.pod(pod);
-                Some((pod.shape, pod.priority, pod.preempts))
+                Some((pod.shape, pod.priority, pod.preempts, pod.names_group))
             }
             PreemptorId::Group(_) | PreemptorId::Workload(_) => None,
         }

@@ -9,7 +9,8 @@ use crate::domains::Domain;
 use crate::explanation::{DomainRefusal, NodeFilterFailure, Recorder, TooFew};
 use crate::fit::{Placement, Preemptor};
 use crate::ids::{NodeId, PodId, Priority, Timestamp, UnitId};
-use crate::place::place;
+use crate::laws::Law;
+use crate::place::{NotPlaced, place, place_enough};
 use crate::reprieve::{ReprieveTrial, VictimReasons};
 use crate::what_if::WhatIf;
 
@@ -25,7 +26,7 @@ impl NodeFilterFailure {
     }
 }
 
-/// The cheapest plan over all domains; of equal costs the first domain by name.
+/// The cheapest plan over all domains; of equal costs the first domain by name. Without a plan, whether a search was not finished.
 pub(super) fn best<R: Recorder>(
     what_if: &mut WhatIf<'_>,
     policy: &Kubernetes,
@@ -33,25 +34,30 @@ pub(super) fn best<R: Recorder>(
     domains: &[Domain],
     now: Timestamp,
     recorder: &mut R,
-) -> Option<Plan> {
+) -> Result<Plan, NotPlaced> {
+    let mut none = NotPlaced::TooFew;
     let (mut plans, mut reasons_by_domain) = (Vec::new(), Vec::new());
     for (rank, domain) in domains.iter().enumerate() {
         let mut reasons = Vec::new();
         let recorded = R::RECORDS.then_some(&mut reasons);
         let result = plan(what_if, policy, preemptor, domain, now, recorder, recorded);
         recorder.domain(domain, &result);
-        plans.extend(result.ok().map(|plan| RankedPlan { plan, rank }));
+        match result {
+            Ok(plan) => plans.push(RankedPlan { plan, rank }),
+            Err(DomainRefusal::NoCandidate(_) | DomainRefusal::TooFewPlaced(_)) => {}
+            Err(DomainRefusal::SearchLimit(_)) => none = NotPlaced::StepLimit,
+        }
         reasons_by_domain.push(reasons);
     }
     plans.sort_by_key(|ranked| (ranked.plan.cost, ranked.rank));
     let mut plans = plans.into_iter();
-    let first = plans.next()?;
+    let first = plans.next().ok_or(none)?;
     let RankedPlan { plan, rank } = match policy.cascades {
         Cascades::Ignore => first,
         Cascades::Include => cascades::lowest(what_if, policy, now, first, |_, _| plans.collect(), recorder),
     };
     recorder.victims(reasons_by_domain.swap_remove(rank));
-    Some(plan)
+    Ok(plan)
 }
 
 /// The plan for this domain, or why there is none. `reasons` receives the reason for each victim.
@@ -70,15 +76,19 @@ fn plan<R: Recorder>(
     recorder: &mut R,
     reasons: VictimReasons<'_>,
 ) -> Result<Plan, DomainRefusal> {
-    let is_open = |node: &NodeId| node_law(what_if.snapshot(), preemptor, *node, recorder).is_none();
-    let nodes: Vec<NodeId> = domain.nodes.iter().copied().filter(is_open).collect();
-    let mut removed = candidates(what_if.snapshot(), preemptor, nodes.iter().copied(), now, recorder);
-    let mut search = Search { what_if, preemptor, nodes };
+    // docs/rules/toleration.md#t3: on these nodes no pod is a candidate, but their free room may be used.
+    let law_on = |&node: &NodeId| Some((node, node_law(what_if.snapshot(), preemptor, node, recorder)?));
+    let closed: Vec<(NodeId, Law)> = domain.nodes.iter().filter_map(law_on).collect();
+    let nodes = domain.nodes.iter().copied();
+    let mut removed = candidates(what_if.snapshot(), preemptor, nodes, &closed, now, recorder);
+    let mut search = Search { what_if, preemptor, nodes: &domain.nodes };
     if removed.is_empty() {
         return Err(DomainRefusal::NoCandidate(search.too_few::<R>(&removed, domain)));
     }
-    let Some(mut placement) = search.placement(&removed, &[]) else {
-        return Err(DomainRefusal::TooFewPlaced(search.too_few::<R>(&removed, domain)));
+    let mut placement = match search.placement(&removed, &[]) {
+        Ok(placement) => placement,
+        Err(NotPlaced::TooFew) => return Err(DomainRefusal::TooFewPlaced(search.too_few::<R>(&removed, domain))),
+        Err(NotPlaced::StepLimit) => return Err(DomainRefusal::SearchLimit(search.too_few::<R>(&removed, domain))),
     };
     if policy.priority_cut {
         let spared = search.spared_by_budget(&removed, &placement);
@@ -106,7 +116,7 @@ fn remove(what_if: &mut WhatIf<'_>, removed: &[Candidate]) {
 struct Search<'w, 's, 'a> {
     what_if: &'w mut WhatIf<'s>,
     preemptor: &'a Preemptor,
-    nodes: Vec<NodeId>,
+    nodes: &'a [NodeId],
 }
 
 impl<'s> Search<'_, 's, '_> {
@@ -114,13 +124,14 @@ impl<'s> Search<'_, 's, '_> {
         self.what_if.snapshot().unit(candidate.unit).priority
     }
 
-    /// The placement without the `removed` candidates, if enough members can be placed. Units that are `paid` for cost nothing.
-    fn placement(&mut self, removed: &[Candidate], paid: &[UnitId]) -> Option<Placement> {
+    /// The placement without the `removed` candidates, if enough members can be placed. Units in `paid` are victims in any case and cost
+    /// nothing.
+    fn placement(&mut self, removed: &[Candidate], paid: &[UnitId]) -> Result<Placement, NotPlaced> {
         let mark = self.what_if.mark();
         remove(self.what_if, removed);
-        let placement = place(self.what_if, self.preemptor, &self.nodes, removed, paid);
+        let placement = place_enough(self.what_if, self.preemptor, self.nodes, removed, paid);
         self.what_if.back_to(mark);
-        (placement.len() >= self.preemptor.needed).then_some(placement)
+        placement
     }
 
     /// The number of members that fit, and what the first other member lacks on each node; only if it is recorded.
@@ -130,7 +141,7 @@ impl<'s> Search<'_, 's, '_> {
         }
         let mark = self.what_if.mark();
         remove(self.what_if, removed);
-        let placement = place(self.what_if, self.preemptor, &self.nodes, removed, &[]);
+        let placement = place(self.what_if, self.preemptor, self.nodes, removed, &[]);
         let is_placed = |pod: &PodId| placement.iter().any(|(placed, _)| placed == pod);
         let unplaced = self.preemptor.members.iter().copied().find(|pod| !is_placed(pod));
         let on_each = |pod| NodeFilterFailure::on_each(self.what_if, self.preemptor, pod, &domain.nodes);
@@ -165,8 +176,8 @@ impl<'s> Search<'_, 's, '_> {
             let below: Vec<Candidate> =
                 removed.iter().copied().filter(|candidate| self.priority(candidate) <= levels[middle]).collect();
             match self.placement(&below, &[]) {
-                Some(placement) => (found, high) = (Some((levels[middle], placement)), middle),
-                None => low = middle + 1,
+                Ok(placement) => (found, high) = (Some((levels[middle], placement)), middle),
+                Err(NotPlaced::TooFew | NotPlaced::StepLimit) => low = middle + 1,
             }
         }
         found
@@ -203,14 +214,14 @@ impl<'s> Search<'_, 's, '_> {
                 return plan; // the placement already uses all that these victims free
             }
             match self.placement(removed, &paid) {
-                Some(placement) if placement.len() >= plan.placement.len() && placement != plan.placement => {
+                Ok(placement) if placement.len() >= plan.placement.len() && placement != plan.placement => {
                     let other = self.reprieved_plan(removed, placement, None);
                     if other.cost >= plan.cost {
                         return plan;
                     }
                     plan = other;
                 }
-                Some(_) | None => return plan,
+                Ok(_) | Err(_) => return plan,
             }
         }
     }

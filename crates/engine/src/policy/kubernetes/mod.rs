@@ -14,10 +14,11 @@ use crate::domains::{Domain, domains};
 use crate::equal_cost::mark_equal_costs;
 use crate::explanation::{Decisive, Recorder};
 use crate::fit::{Placement, Preemptor, PreemptorId};
-use crate::gate::gate;
-use crate::ids::{NodeId, Timestamp};
-use crate::laws::Law;
-use crate::place::place;
+use crate::gate::{preemption_in_progress, preemption_in_progress_as_kube_scheduler};
+use crate::ids::{NodeId, PodId, Timestamp};
+use crate::laws::{Law, never};
+use crate::nominations::{placement_stands, preempted_pods};
+use crate::place::{NotPlaced, place_enough};
 use crate::snapshot::{Pod, Snapshot};
 use crate::what_if::WhatIf;
 
@@ -31,7 +32,7 @@ pub(crate) fn decide<R: Recorder>(
     now: Timestamp,
     recorder: &mut R,
 ) -> Outcome {
-    if let Some(law) = group_mismatch::refuses(snapshot, preemptor) {
+    if let Some(law) = group_mismatch::refuses(snapshot, policy, preemptor) {
         if R::RECORDS {
             decisive::report_gang(snapshot, preemptor, recorder);
         }
@@ -62,26 +63,43 @@ fn take_all_then_reprieve<R: Recorder>(
     now: Timestamp,
     recorder: &mut R,
 ) -> Outcome {
-    if let Some(placement) = fits(what_if, preemptor, domains) {
-        return Outcome::Schedule(placement);
+    match fits(what_if, preemptor, domains) {
+        Ok(placement) => return Outcome::Schedule(placement),
+        Err(NotPlaced::TooFew) => {}
+        Err(NotPlaced::StepLimit) => return Outcome::Unschedulable(Some(Law::SearchLimit)),
     }
-    if let Some(law) = gate(what_if, preemptor) {
-        return match law {
-            // Terminating pods free no room if the preemptor may not use their nodes or has too few members.
-            Law::PreemptionInProgress { .. } if domains.is_empty() || preemptor.members.len() < preemptor.needed => {
-                Outcome::Unschedulable(None)
+    if let Some(law) = never::refuses(what_if.snapshot(), preemptor) {
+        return Outcome::Unschedulable(Some(law));
+    }
+    let in_progress = match policy.stale_nominations {
+        StaleNominations::Replan => preemption_in_progress(what_if, preemptor),
+        StaleNominations::Wait => preemption_in_progress_as_kube_scheduler(what_if, preemptor),
+    };
+    let preempted = in_progress.as_ref().map(|law| preempted_pods(what_if.snapshot(), law)).unwrap_or_default();
+    if let Some(law) = &in_progress {
+        // Terminating pods free no room if the preemptor may not use their nodes or has too few members.
+        let is_possible = !domains.is_empty() && preemptor.members.len() >= preemptor.needed;
+        match policy.stale_nominations {
+            StaleNominations::Replan if placement_stands(what_if, preemptor, domains, &preempted) => {
+                return Outcome::Wait(law.clone());
             }
-            Law::PreemptionInProgress { .. } => Outcome::Wait(law),
-            _ => Outcome::Unschedulable(Some(law)),
-        };
+            StaleNominations::Replan => {}
+            StaleNominations::Wait if is_possible => return Outcome::Wait(law.clone()),
+            StaleNominations::Wait => return Outcome::Unschedulable(None),
+        }
     }
     let plan = match preemptor.id {
-        PreemptorId::Pod(_) => pod::best(what_if, policy, preemptor, now, recorder),
+        PreemptorId::Pod(_) => pod::best(what_if, policy, preemptor, now, recorder).ok_or(NotPlaced::TooFew),
         PreemptorId::Group(_) | PreemptorId::Workload(_) => {
             group::best(what_if, policy, preemptor, domains, now, recorder)
         }
     };
-    if let Some(plan) = plan.as_ref().filter(|_| R::RECORDS) {
+    if let (Ok(plan), Some(law)) = (&plan, in_progress)
+        && is_freed_by(what_if.snapshot(), plan, &preempted)
+    {
+        return Outcome::Wait(law);
+    }
+    if let Some(plan) = plan.as_ref().ok().filter(|_| R::RECORDS) {
         recorder.chosen(plan, |other| cascades::difference(other, plan));
         if !cascades::may_return(what_if.snapshot(), policy, plan) {
             mark_equal_costs(what_if, preemptor, plan, recorder, |victim_node, node| {
@@ -89,7 +107,17 @@ fn take_all_then_reprieve<R: Recorder>(
             });
         }
     }
-    plan.map_or(Outcome::Unschedulable(None), Outcome::Preempt)
+    match plan {
+        Ok(plan) => Outcome::Preempt(plan),
+        Err(NotPlaced::TooFew) => Outcome::Unschedulable(None),
+        Err(NotPlaced::StepLimit) => Outcome::Unschedulable(Some(Law::SearchLimit)),
+    }
+}
+
+/// Whether every victim of the plan is among these pods, which were preempted for the preemptor and still terminate.
+fn is_freed_by(snapshot: &Snapshot, plan: &Plan, preempted: &[PodId]) -> bool {
+    let victims = || plan.victims.iter().flat_map(|&unit| &snapshot.unit(unit).pods);
+    victims().all(|pod| preempted.contains(pod))
 }
 
 /// Whether the whole placement is still in one domain if the pods on `from` are placed on `to` instead.
@@ -100,19 +128,25 @@ fn stays_in_one_domain(plan: &Plan, domains: &[Domain], from: NodeId, to: NodeId
 }
 
 /// The placement without victims; of several domains the one for most members.
-fn fits(what_if: &mut WhatIf<'_>, preemptor: &Preemptor, domains: &[Domain]) -> Option<Placement> {
+fn fits(what_if: &mut WhatIf<'_>, preemptor: &Preemptor, domains: &[Domain]) -> Result<Placement, NotPlaced> {
     match preemptor.id {
-        PreemptorId::Pod(pod) => pod::free_node(what_if, preemptor, pod).map(|node| vec![(pod, node)]),
+        PreemptorId::Pod(pod) => {
+            pod::free_node(what_if, preemptor, pod).map(|node| vec![(pod, node)]).ok_or(NotPlaced::TooFew)
+        }
         PreemptorId::Group(_) | PreemptorId::Workload(_) => {
-            let mut best: Option<Placement> = None;
+            let mut best = Err(NotPlaced::TooFew);
             for domain in domains {
                 let mark = what_if.mark();
-                let placement = place(what_if, preemptor, &domain.nodes, &[], &[]);
+                let placed = place_enough(what_if, preemptor, &domain.nodes, &[], &[]);
                 what_if.back_to(mark);
-                let more = best.as_ref().is_none_or(|best| placement.len() > best.len());
-                if placement.len() >= preemptor.needed && more {
-                    best = Some(placement);
-                }
+                best = match (best, placed) {
+                    (Ok(best), Ok(placed)) if placed.len() <= best.len() => Ok(best),
+                    (_, Ok(placed)) | (Ok(placed), Err(_)) => Ok(placed),
+                    (Err(NotPlaced::StepLimit), Err(_)) | (Err(_), Err(NotPlaced::StepLimit)) => {
+                        Err(NotPlaced::StepLimit)
+                    }
+                    (Err(NotPlaced::TooFew), Err(NotPlaced::TooFew)) => Err(NotPlaced::TooFew),
+                };
             }
             best
         }

@@ -131,8 +131,8 @@ fn plan<R: Recorder>(
 ) -> Result<Plan, RefusedNode> {
     let pod = preemptor.members[0];
     let refused = |what_if: &mut WhatIf<'_>, failure: FilterFailure, refusal: fn(FilterFailure) -> NodeRefusal| {
-        let lists = R::RECORDS && failure.may_hide_shortages();
-        let shortages = lists.then(|| preemptor.every_shortage(what_if, pod, node));
+        let lists_all = R::RECORDS && failure.may_hide_shortages();
+        let shortages = lists_all.then(|| preemptor.every_shortage(what_if, pod, node));
         RefusedNode { refusal: refusal(failure), shortages: shortages.unwrap_or_default() }
     };
     let before = preemptor.filter_failure(what_if, pod, node);
@@ -142,7 +142,7 @@ fn plan<R: Recorder>(
     if let Some(law) = node_law(what_if.snapshot(), preemptor, node, recorder) {
         return Err(NodeRefusal::Law(law).into());
     }
-    let candidates = candidates(what_if.snapshot(), preemptor, std::iter::once(node), now, recorder);
+    let candidates = candidates(what_if.snapshot(), preemptor, std::iter::once(node), &[], now, recorder);
     if let Some(failure) = before.filter(|_| candidates.is_empty()) {
         return Err(refused(what_if, failure, NodeRefusal::NoCandidate));
     }

@@ -1,5 +1,6 @@
 //! The settings of policy Kubernetes. docs/rules/kubernetes-groups.md#ga1 lists what `compatibility` stands for.
 
+pub use crate::fit::Search;
 use crate::policy::owner_kinds::OwnerKinds;
 
 /// What happens to a preemptor group with members whose priority or `preemptionPolicy` differs from the group's.
@@ -30,16 +31,6 @@ pub enum StaleNominations {
     Replan,
     /// The unit waits while pods that were preempted terminate on a nominated node, as under kube-scheduler.
     Wait,
-}
-
-/// How the members of a group are placed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Search {
-    /// If the greedy placement fails, every assignment of members to nodes is considered.
-    #[default]
-    Complete,
-    /// Each member gets a node in turn; no other assignment is tried.
-    Greedy,
 }
 
 /// The settings of the policy.

@@ -48,11 +48,12 @@ pub(super) fn victims<R: Recorder>(
         &[true, false]
     };
     let before = recorder.clone();
-    passes.iter().enumerate().find_map(|(pass, &may_borrow)| {
+    passes.iter().find_map(|&may_borrow| {
         let mut reasons = before.clone();
         let take = TakePass { search, queues: &queues, requests, may_borrow };
         let victims = take.run(quota, &mut reasons);
-        if pass == 0 || victims.is_some() {
+        // If no pass finds victims, the reasons are those of the pass that allows the preemptor more: to borrow.
+        if may_borrow || victims.is_some() {
             *recorder = reasons;
         }
         victims
@@ -85,25 +86,29 @@ impl TakePass<'_, '_> {
             let candidates = self.queues.iter().find(|(_, candidates)| candidates.queue == queue);
             candidates.map_or(Claim::Reclaim, |(class, _)| self.claim(*class))
         };
-        search.report_spared_in_tree(quota, claim, recorder);
+        search.report_spared_in_tree(quota, &claim, recorder);
         let first = |queue: usize| self.next(queue, self.queues[queue].1.first).map(Reverse);
         let mut nexts: BinaryHeap<Reverse<NextCandidate>> = (0..self.queues.len()).filter_map(first).collect();
         let mut taken: Vec<Victim> = Vec::new();
         while let Some(Reverse(NextCandidate { class, queue, index, .. })) = nexts.pop() {
-            let (claim, candidates) = (self.claim(class), &self.queues[queue].1);
-            if class != CandidateClass::Own && search.queue_law(quota, candidates.queue, claim).is_some() {
-                search.report_spared(quota, candidates.rest(index), claim, recorder);
+            let (own_claim, candidates) = (self.claim(class), &self.queues[queue].1);
+            if class != CandidateClass::Own && search.queue_law(quota, candidates.queue, own_claim).is_some() {
+                search.report_spared(quota, candidates.rest(index), own_claim, recorder);
                 continue; // taking workloads never makes the queue borrow again
             }
             let workload = candidates.workload(index);
-            let reason = search.reason(candidates.queue, search.snapshot.workload(workload), claim);
-            debug_assert_eq!(search.eligibility(quota, workload, claim), Ok(reason));
+            let reason = search.reason(candidates.queue, search.snapshot.workload(workload), own_claim);
+            debug_assert_eq!(search.eligibility(quota, workload, own_claim), Ok(reason));
             search.report_candidate(workload, recorder);
             quota.take(workload);
             taken.push((workload, reason));
             if search.fits(quota, &taken, requests, self.may_borrow) {
                 let fits = |quota: &QuotaUsage<'_>, taken: &[_]| search.fits(quota, taken, requests, self.may_borrow);
+                let n_taken = taken.len();
                 let victims = reprieve_unneeded(quota, taken, fits);
+                if victims.len() < n_taken {
+                    search.report_again(quota, claim, recorder);
+                }
                 quota.put_back_all(&victims);
                 return Some(victims);
             }

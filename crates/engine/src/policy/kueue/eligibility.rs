@@ -103,10 +103,33 @@ impl Search<'_> {
         if !R::RECORDS {
             return;
         }
-        let mut open = vec![usage.tree.root(self.queue)];
-        while let Some(queue) = open.pop() {
-            open.extend(usage.children(queue));
+        let mut unvisited = vec![usage.tree.root(self.queue)];
+        while let Some(queue) = unvisited.pop() {
+            unvisited.extend(usage.children(queue));
             self.report_spared(usage, usage.workloads_of(queue), claim(queue), recorder);
+        }
+    }
+
+    /// Reports again the workloads that a law spared only because of others that were taken before them, after some of those were given
+    /// back; the caller has removed the victims and no others.
+    pub(super) fn report_again<R: Recorder>(
+        &self,
+        usage: &mut QuotaUsage<'_>,
+        claim: impl Fn(QueueId) -> Claim,
+        recorder: &mut R,
+    ) {
+        if !R::RECORDS {
+            return;
+        }
+        for id in self.snapshot.workload_ids() {
+            let queue = self.snapshot.workload(id).queue;
+            let (Some(queue), Some(unit)) = (queue, self.snapshot.unit_of_workload(id)) else { continue };
+            if let Some(Law::WithinQuota { has_lost: true, .. } | Law::FairShare { .. }) = recorder.law_of(unit) {
+                match self.eligibility(usage, id, claim(queue)) {
+                    Ok(_) => recorder.candidate(unit),
+                    Err(law) => recorder.spared(unit, law),
+                }
+            }
         }
     }
 

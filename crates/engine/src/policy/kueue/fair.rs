@@ -59,6 +59,9 @@ pub(super) fn victims<R: Recorder>(
     let victims = reprieve_unneeded(quota, taken, |quota, taken| search.fits(quota, taken, requests, true));
     quota.put_back_all(&victims);
     let is_stable = victims.len() == n_taken || tournament.shares_allow_all(quota, strategies, &victims);
+    if is_stable && victims.len() < n_taken {
+        tournament.report_again(quota, strategies, &victims);
+    }
     is_stable.then_some(victims)
 }
 
@@ -225,6 +228,23 @@ impl<R: Recorder> Tournament<'_, '_, R> {
         allowed
     }
 
+    /// Reports again what the laws say about shares and quota with these victims and no others.
+    fn report_again(&mut self, quota: &mut QuotaUsage<'_>, strategies: &FairSharing, victims: &[Victim]) {
+        if !R::RECORDS {
+            return;
+        }
+        let search = self.search;
+        let is_claim = quota.is_within_nominal(search.queue, search.contested);
+        quota.charge(search.queue, self.requests, 1);
+        victims.iter().for_each(|&(workload, _)| quota.take(workload));
+        for strategy in [Some(strategies.first), strategies.second].into_iter().flatten() {
+            let claim = if is_claim { Claim::FairReclaim } else { Claim::FairShare(strategy) };
+            search.report_again(quota, |_| claim, self.recorder);
+        }
+        quota.put_back_all(victims);
+        quota.charge(search.queue, self.requests, -1);
+    }
+
     /// Whether the strategy allows to take a workload; reports the shares if it does not.
     fn shares_allow(&mut self, quota: &mut QuotaUsage<'_>, workload: WorkloadId, strategy: Strategy) -> bool {
         let compared = compare_shares(quota, self.search.queue, workload, strategy);
@@ -348,5 +368,5 @@ pub(super) fn share(quota: &QuotaUsage<'_>, id: QueueId) -> Share {
         0 => (1, true),
         weight => (weight, false),
     };
-    Share { is_infinite, fraction: Fraction { numerator, denominator: denominator * weight } }
+    Share { is_infinite, fraction: Fraction { numerator, denominator: denominator.saturating_mul(weight) } }
 }

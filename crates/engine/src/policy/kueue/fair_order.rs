@@ -3,16 +3,17 @@
 //! branches are reordered.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::ids::{Priority, QueueId, Timestamp};
 use crate::policy::kueue::cycle::Head;
 use crate::policy::kueue::fair::{Share, share};
 use crate::policy::kueue::quota_usage::QuotaUsage;
 
-/// The heads that are not considered yet, one for each queue.
+/// The heads that are not considered yet.
 pub(super) struct FairOrder {
-    heads: BTreeMap<QueueId, FairHead>,
+    /// By queue: its heads, in order; never empty. Only a waiting workload that keeps quota is followed by others.
+    heads: BTreeMap<QueueId, VecDeque<FairHead>>,
     /// By cohort: its branches with heads, in order.
     branches: BTreeMap<QueueId, BTreeSet<(FairKey, QueueId)>>,
     /// By branch: the key and the queue of its next head.
@@ -33,7 +34,7 @@ impl FairOrder {
         let mut order = Self { heads: BTreeMap::new(), branches: BTreeMap::new(), firsts: BTreeMap::new() };
         for head in heads {
             let (queue, shares) = (head.queue, shares(quota, &head));
-            order.heads.insert(queue, FairHead { head, shares });
+            order.heads.entry(queue).or_default().push_back(FairHead { head, shares });
             order.place(quota, queue);
         }
         order
@@ -44,7 +45,11 @@ impl FairOrder {
         let (&first, _) = self.heads.first_key_value()?;
         let root = quota.tree.root(first);
         let winner = self.winner(root).unwrap_or(first);
-        let contender = self.heads.remove(&winner)?;
+        let contenders = self.heads.get_mut(&winner)?;
+        let contender = contenders.pop_front()?;
+        if contenders.is_empty() {
+            self.heads.remove(&winner);
+        }
         self.place(quota, winner);
         Some(contender.head)
     }
@@ -59,10 +64,14 @@ impl FairOrder {
         let mut open: Vec<QueueId> = touched.into_iter().collect();
         while let Some(id) = open.pop() {
             open.extend(quota.children(id));
-            let Some(contender) = self.heads.get_mut(&id) else { continue };
-            let shares = shares(quota, &contender.head);
-            if contender.shares != shares {
+            let Some(contenders) = self.heads.get_mut(&id) else { continue };
+            let mut has_changed = false;
+            for contender in contenders {
+                let shares = shares(quota, &contender.head);
+                has_changed |= contender.shares != shares;
                 contender.shares = shares;
+            }
+            if has_changed {
                 self.place(quota, id);
             }
         }
@@ -72,7 +81,7 @@ impl FairOrder {
     fn place(&mut self, quota: &QuotaUsage<'_>, queue: QueueId) {
         for branch in quota.tree.path(queue) {
             let Some(cohort) = quota.tree.get(branch).parent else { return };
-            let first = self.winner(branch).map(|queue| (self.fair_key(quota, branch, queue), queue));
+            let first = self.winner(branch).and_then(|queue| Some((self.fair_key(quota, branch, queue)?, queue)));
             let branches = self.branches.entry(cohort).or_default();
             let before = match first {
                 Some(first) => self.firsts.insert(branch, first),
@@ -96,10 +105,10 @@ impl FairOrder {
         self.firsts.get(branch).map(|(_, queue)| *queue)
     }
 
-    fn fair_key(&self, quota: &QuotaUsage<'_>, branch: QueueId, queue: QueueId) -> FairKey {
-        let FairHead { head, shares } = &self.heads[&queue];
+    fn fair_key(&self, quota: &QuotaUsage<'_>, branch: QueueId, queue: QueueId) -> Option<FairKey> {
+        let FairHead { head, shares } = self.heads.get(&queue)?.front()?;
         let share = shares.iter().find(|(id, _)| *id == branch).map_or(Share::NONE, |(_, share)| *share);
-        (share, quota.snapshot.workload(head.workload).queue_order())
+        Some((share, quota.snapshot.workload(head.workload).queue_order()))
     }
 }
 

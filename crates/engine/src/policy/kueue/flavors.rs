@@ -39,7 +39,7 @@ impl FlavorGrade {
     }
 }
 
-/// The assignment with these counts of pods; `None` if a resource has no flavor with enough potential quota.
+/// The assignment with these numbers of pods, one for each pod set; `None` if a resource has no flavor with enough potential quota.
 pub(super) fn assign(
     search: &Search<'_>,
     quota: &mut QuotaUsage<'_>,
@@ -72,7 +72,8 @@ pub(super) fn assign(
             borrowing = borrowing.max(grade.level);
             for (pair, amount, mode) in choice {
                 resources.push(AssignedResource { resource: quota.rules.resource_of[pair.index()], flavor, amount });
-                *assigned.entry(pair).or_default() += amount;
+                let sum = assigned.entry(pair).or_default();
+                *sum = sum.saturating_add(amount);
                 if mode != FlavorMode::Fit && !contested.contains(&pair) {
                     contested.push(pair);
                 }
@@ -177,7 +178,12 @@ fn grade_flavor(
     let mut choice = Vec::new();
     for &(resource, amount) in wanted {
         let pair = quota.rules.flavor_resource(flavor, resource)?;
-        let grade = grade_cell(search, quota, pair, amount + assigned.get(&pair).copied().unwrap_or_default());
+        let grade = grade_flavor_resource(
+            search,
+            quota,
+            pair,
+            amount.saturating_add(assigned.get(&pair).copied().unwrap_or_default()),
+        );
         choice.push((pair, amount, grade.mode));
         worst = Some(match worst {
             None => grade,
@@ -191,7 +197,12 @@ fn grade_flavor(
     worst.map(|worst| (worst, choice))
 }
 
-fn grade_cell(search: &Search<'_>, quota: &mut QuotaUsage<'_>, pair: FlavorResourceId, amount: i64) -> FlavorGrade {
+fn grade_flavor_resource(
+    search: &Search<'_>,
+    quota: &mut QuotaUsage<'_>,
+    pair: FlavorResourceId,
+    amount: i64,
+) -> FlavorGrade {
     let queue = search.queue;
     let no_fit = FlavorGrade { mode: FlavorMode::NoFit, level: 0 };
     if amount > quota.potential(queue, pair) {

@@ -58,8 +58,9 @@ pub(super) fn pods_of(scratch: &Snapshot, workload: WorkloadId) -> Vec<PodId> {
     pods.filter(|&pod| scratch.pod(pod).node.is_some()).collect()
 }
 
-/// Tries these counts of pods. Returns the quota at the first usable flavors, and a plan if one exists. A plan without victims in a later
-/// flavor is better than one with victims in an earlier flavor, unless the queue stops at the first usable flavor.
+/// Tries to admit these numbers of pods, one for each pod set. Returns the quota at the first usable flavors, and a plan if one exists. A
+/// plan without victims in a later flavor is better than one with victims in an earlier flavor, unless the queue stops at the first usable
+/// flavor.
 pub(super) fn attempt<R: Recorder>(
     search: &Search<'_>,
     scratch: &mut Snapshot,

@@ -95,7 +95,8 @@ pub(crate) fn decide_recording<R: Recorder>(
 /// The decision for the first workload of a queue, before `cycle` resolves conflicts with those of other queues.
 struct HeadDecision {
     outcome: Outcome,
-    /// With a plan, the quota of the plan, possibly of fewer pods. Without one, the quota of all pods; `None` if no flavor could ever hold it.
+    /// With a plan, the quota of the plan, possibly of fewer pods. Without one, the quota of all pods; `None` if no flavor could ever hold
+    /// it.
     requested: Option<Assignment>,
     victims: Vec<WorkloadId>,
     /// If the outcome is to wait, the placement to keep free: the one after terminating pods or, during a delay, the victims are gone.
@@ -138,15 +139,18 @@ impl HeadDecision {
         let trace = R::RECORDS.then_some(&mut attempts);
         let (full_size, found) = search.attempt(quota, &full, scratch.as_deref_mut(), trace, recorder);
         let found = found.or_else(|| search.partial(quota, &full, scratch, &before, recorder));
+        let victims: Vec<WorkloadId> = found.iter().flat_map(|found| &found.victims).map(|victim| victim.0).collect();
         let decision = search.decision(full_size, found);
-        match decision.outcome {
+        match &decision.outcome {
             Outcome::Schedule(_) => *recorder = before,
-            Outcome::Wait(_) => {}
+            Outcome::Wait(law) => {
+                victims.iter().for_each(|&workload| recorder.spared(search.unit(workload), law.clone()));
+            }
             Outcome::Preempt(_) | Outcome::Unschedulable(_) => {
                 attempts.into_iter().for_each(|attempt| recorder.flavor(attempt))
             }
         }
-        search.report_rest(quota, &decision, recorder);
+        search.report_rest(quota, &decision.outcome, &victims, recorder);
         decision
     }
 
@@ -206,7 +210,8 @@ pub(super) struct Search<'a> {
     contested: &'a [FlavorResourceId],
     /// Pairs of the index of a pod set and a flavor that it must not use, because the nodes of the flavor were not enough.
     banned: &'a [(usize, FlavorId)],
-    /// Indexed by workload: whether it is chosen as a victim before others, because it is on a node that the preemptor could use. Empty without preferences.
+    /// Indexed by workload: whether it is chosen as a victim before others, because it is on a node that the preemptor could use. Empty
+    /// without preferences.
     preferred: &'a [bool],
     /// The check of the nodes under joint placement.
     fits_on_nodes: Option<&'a FitsOnNodes<'a>>,
@@ -234,8 +239,8 @@ impl<'a> Search<'a> {
         &self.snapshot.quota_rules().queues[self.queue.index()]
     }
 
-    /// Tries these counts of pods. Returns the quota at the selected flavors, and a plan if one exists. Under joint placement `scratch` has
-    /// the usage, and `quota` is not read.
+    /// Tries to admit these numbers of pods, one for each pod set. Returns the quota at the selected flavors, and a plan if one exists.
+    /// Under joint placement `scratch` has the usage, and `quota` is not read.
     fn attempt<R: Recorder>(
         &self,
         quota: &mut QuotaUsage<'_>,
@@ -294,12 +299,17 @@ impl<'a> Search<'a> {
     ) -> Option<AdmissionPlan> {
         let sets = &self.workload.pod_sets;
         let deltas: Vec<i64> = sets.iter().map(|set| set.count - set.min_count.unwrap_or(set.count)).collect();
-        let total: i64 = deltas.iter().sum();
+        let total = deltas.iter().fold(0_i64, |sum, delta| sum.saturating_add(*delta));
+        // The share of a set in the removed pods, at most `delta`. Any tenant may write a count whose product with another exceeds 64 bits.
+        let share = |delta: i64, removed: i64| {
+            let share = i128::from(delta) * i128::from(removed) / i128::from(total.max(1));
+            i64::try_from(share).unwrap_or(delta)
+        };
         // Fewer pods are assumed to fit wherever more do. Without a minimum below the full size `total` is 0, and nothing is tried.
         let counts = |removed: i64| -> Vec<i64> {
-            full.iter().zip(&deltas).map(|(count, delta)| count - delta * removed / total.max(1)).collect()
+            full.iter().zip(&deltas).map(|(count, delta)| count - share(*delta, removed)).collect()
         };
-        let (mut low, mut high, mut found) = (1, total + 1, None);
+        let (mut low, mut high, mut found) = (1, total.saturating_add(1), None);
         while low < high {
             let middle = low + (high - low) / 2;
             let mut reasons = before.clone();

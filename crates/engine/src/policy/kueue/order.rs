@@ -7,7 +7,8 @@ use crate::ids::{Timestamp, WorkloadId};
 use crate::policy::kueue::Search;
 use crate::workloads::{ByPriority, ByRuntime, Milestone};
 
-/// The sort key of a candidate; the least is taken first.
+/// The sort key of a candidate, in the order of K15; the least is taken first. The priority is in the first or the last of the two places for
+/// it, and 0 in the other.
 pub(super) type Order = (bool, bool, bool, i32, DisruptionCost, Reverse<i64>, i32, u64);
 
 impl Search<'_> {

@@ -12,7 +12,7 @@ use crate::snapshot::Snapshot;
 /// The usage of a queue or cohort.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueUsage {
-    /// The queue, or the pair.
+    /// The queue or cohort.
     pub queue: QueueId,
     /// The number of cohorts above it.
     pub depth: usize,
@@ -25,7 +25,7 @@ pub struct QueueUsage {
 /// The usage of one flavor-resource pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlavorResourceUsage {
-    /// The queue, or the pair.
+    /// The flavor and the resource.
     pub flavor_resource: FlavorResourceId,
     /// The nominal quota of the queue, or of the subtree of a cohort.
     pub nominal: i64,

@@ -6,7 +6,7 @@ use crate::explanation::{Decisive, Recorder};
 use crate::ids::{FlavorResourceId, UnitId, WorkloadId};
 use crate::laws::Law;
 use crate::policy::kueue::quota_usage::QuotaUsage;
-use crate::policy::kueue::{HeadDecision, PlacementMode, Search};
+use crate::policy::kueue::{PlacementMode, Search};
 use crate::snapshot::Snapshot;
 
 /// Reports that the refusal of the preemptor depends on no running workload.
@@ -19,12 +19,19 @@ pub(super) fn report_none_decisive<R: Recorder>(snapshot: &Snapshot, recorder: &
 
 impl Search<'_> {
     /// Reports what the search has not reported. If no search took place, no workload was evaluated.
-    pub(super) fn report_rest<R: Recorder>(&self, quota: &QuotaUsage<'_>, decision: &HeadDecision, recorder: &mut R) {
+    /// `victims` are those of the plan, also if it is delayed.
+    pub(super) fn report_rest<R: Recorder>(
+        &self,
+        quota: &QuotaUsage<'_>,
+        outcome: &Outcome,
+        victims: &[WorkloadId],
+        recorder: &mut R,
+    ) {
         if !R::RECORDS {
             return;
         }
         // The delay is checked after the search, all other reasons to wait before it.
-        let is_searched = match decision.outcome {
+        let is_searched = match outcome {
             Outcome::Preempt(_) | Outcome::Unschedulable(_) | Outcome::Wait(Law::PreemptionDelay { .. }) => true,
             Outcome::Schedule(_) | Outcome::Wait(_) => false,
         };
@@ -32,7 +39,7 @@ impl Search<'_> {
             let queue = self.snapshot.workload(id).queue.filter(|&queue| self.is_in_tree(quota, queue));
             if queue.is_none() {
                 recorder.spared(unit, Law::OtherCohort);
-            } else if let Some(victim) = self.equal_victim(id, &decision.victims) {
+            } else if let Some(victim) = self.equal_victim(id, victims) {
                 recorder.equal_cost(unit, self.unit(victim));
             }
         }
@@ -64,6 +71,7 @@ impl Search<'_> {
             && admission.usage == other_admission.usage
             && admission.since == other_admission.since
             && admission.evicted == other_admission.evicted
+            // No law spares the candidate.
             && !first.protected
             && !first.set_aside
             && first.queue.is_some_and(|queue| self.priority_law(queue, first).is_none())

@@ -10,10 +10,15 @@ use crate::ids::{PodId, Priority, QueueId};
 use crate::laws::{Law, protected, set_aside, toleration, unknown_class};
 use crate::snapshot::Pod;
 
+/// The kind of the pods whose removal breaks YuniKorn's law 2 or 3, for the pod of a DaemonSet.
+pub(super) const UNLAWFUL: u8 = 2;
+/// The kind of the pods that opted out, for the pod of a DaemonSet.
+pub(super) const OPTED_OUT: u8 = 3;
+
 impl Search<'_, '_, '_> {
     /// Whether the pod may be taken before any other is, else the law that spares it; docs/rules/yunikorn.md#y17 for a DaemonSet pod as the
     /// preemptor.
-    fn eligibility(&self, pod: PodId) -> Result<(), Law> {
+    pub(super) fn eligibility(&self, pod: PodId) -> Result<(), Law> {
         let snapshot = self.snapshot();
         if self.is_daemon() {
             self.pod_allows(pod)?;
@@ -22,9 +27,12 @@ impl Search<'_, '_, '_> {
         }
         let queue = snapshot.pod(pod).queue.ok_or(Law::NoQueue)?;
         self.queue_allows(queue)?;
+        if !self.settings.follows_code {
+            spared_by(laws::same_application(snapshot, self.pod, pod))?;
+        }
         spared_by(laws::priority(snapshot, pod, queue, &self.scope))?;
         self.pod_allows(pod)?;
-        spared_by(laws::would_break_guarantee(snapshot, pod, &self.scope))
+        spared_by(laws::would_break_guarantee(self.what_if, pod, &self.scope))
     }
 
     /// The laws about the pod alone.
@@ -47,7 +55,7 @@ impl Search<'_, '_, '_> {
             if !snapshot.queues().get(queue).preemptible {
                 return Err(Law::QueueDisabled { queue });
             }
-            laws::over_guarantee(snapshot, self.pod, queue).map(|_| ())
+            laws::over_guarantee(self.what_if, self.pod, queue).map(|_| ())
         };
         self.queue_laws[queue.index()].get_or_init(check).clone()
     }
@@ -57,10 +65,9 @@ impl Search<'_, '_, '_> {
         if self.is_daemon() {
             return Ok(EvictionReason::DaemonNeedsNode);
         }
-        let snapshot = self.snapshot();
-        let queue = snapshot.pod(pod).queue.ok_or(Law::NoQueue)?;
-        let reason = laws::over_guarantee(snapshot, self.pod, queue)?;
-        spared_by(laws::would_break_guarantee(snapshot, pod, &self.scope))?;
+        let queue = self.snapshot().pod(pod).queue.ok_or(Law::NoQueue)?;
+        let reason = laws::over_guarantee(self.what_if, self.pod, queue)?;
+        spared_by(laws::would_break_guarantee(self.what_if, pod, &self.scope))?;
         Ok(reason)
     }
 
@@ -92,18 +99,40 @@ impl Search<'_, '_, '_> {
         None
     }
 
-    /// The sort key of a candidate: opted-in first, then non-originators, then the newest. For a DaemonSet pod as the preemptor: ordinary,
-    /// opted out, originator; then lower priority, newer, smaller.
-    pub(super) fn order(&self, id: PodId) -> impl Ord + use<> {
+    /// The sort key of a candidate: its kind, then the newest. For a DaemonSet pod as the preemptor: lower priority, newer, smaller.
+    fn order(&self, id: PodId) -> impl Ord + use<> {
+        (self.kind(id), self.order_in_kind(id))
+    }
+
+    /// The sort key among candidates of one kind.
+    pub(super) fn order_in_kind(&self, id: PodId) -> impl Ord + use<> {
         let snapshot = self.snapshot();
         let pod = snapshot.pod(id);
         let newest = Reverse(pod.created);
-        if self.is_daemon() {
-            let kind = if pod.originator { 2 } else { u8::from(opted_out(pod)) };
-            let size: Vec<i64> = snapshot.requests(pod.shape).to_vec();
-            return (kind, pod.priority, newest, size, pod.rank);
+        match self.is_daemon() {
+            true => (pod.priority, newest, snapshot.requests(pod.shape).to_vec(), pod.rank),
+            false => (Priority(0), newest, Vec::new(), pod.rank),
         }
-        (2 * u8::from(opted_out(pod)) + u8::from(pod.originator), Priority(0), newest, Vec::new(), pod.rank)
+    }
+
+    /// The kind of a candidate; lower kinds are taken first: opted-in before opted-out, then non-originators before originators. For a
+    /// DaemonSet pod as the preemptor: ordinary, originator, same application, opted out; as the code of YuniKorn: ordinary, opted out,
+    /// originator.
+    pub(super) fn kind(&self, id: PodId) -> u8 {
+        let pod = self.snapshot().pod(id);
+        let (opted_out, originator) = (opted_out(pod), pod.originator);
+        if !self.is_daemon() {
+            return 2 * u8::from(opted_out) + u8::from(originator);
+        }
+        if self.settings.follows_code {
+            return if originator { 2 } else { u8::from(opted_out) };
+        }
+        let is_same = || laws::same_application(self.snapshot(), self.pod, id).is_some();
+        match (opted_out, originator) {
+            (true, _) => OPTED_OUT,
+            (false, _) if is_same() => UNLAWFUL,
+            (false, originator) => u8::from(originator),
+        }
     }
 }
 

@@ -1,9 +1,12 @@
 //! The YuniKorn policy: queues with guarantees, fences and seven laws. Victims are taken one by one, each allowed given those taken before
-//! it, until the pod fits; victims that are not needed are then given back. All victims are on the chosen node, unless a node has room
-//! already and only quota is short.
+//! it, until the pod fits; victims that are not needed are then given back. All victims are on the chosen node, except for the rest of gangs
+//! that go as a whole. With `compatibility: "1.8"` they are on any node if a node has room already and only quota is short.
 
 mod candidates;
+mod daemon;
+mod gangs;
 mod laws;
+mod nominated;
 mod settings;
 mod take;
 
@@ -15,7 +18,7 @@ use crate::decisive::Closed;
 use crate::explanation::{Decisive, NoRecorder, Recorder};
 use crate::filters::FilterFailure;
 use crate::fit::{self, Preemptor};
-use crate::ids::{NodeId, PodId, QueueId, Timestamp};
+use crate::ids::{NodeId, PodId, QueueId, ResourceId, Timestamp};
 use crate::laws::{Law, never};
 use crate::snapshot::{Pod, Snapshot};
 use crate::what_if::WhatIf;
@@ -28,39 +31,61 @@ pub use settings::YuniKorn;
 /// Decides for one pod.
 pub(crate) fn decide<R: Recorder>(
     snapshot: &mut Snapshot,
+    settings: &YuniKorn,
     preemptor: &Preemptor,
     pod: PodId,
     now: Timestamp,
     recorder: &mut R,
 ) -> Outcome {
     let mut what_if = preemptor.what_if(snapshot);
-    let outcome = Search::new(&mut what_if, preemptor, pod, now).outcome(recorder);
+    let outcome = Search::new(&mut what_if, settings, preemptor, pod, now).outcome(recorder);
     report_decisive(&mut what_if, preemptor, recorder);
     outcome
 }
 
-/// Reports what the outcome may depend on: pods in a queue or an application, and pods on nodes where the preemptor might be placed. Every
+/// Reports what the outcome may depend on: pods in a queue, an application or a gang, victims that leave, and pods on nodes where the preemptor might be placed. Every
 /// node is decisive, because the total of all nodes is the limit of the root queue.
 fn report_decisive<R: Recorder>(what_if: &mut WhatIf<'_>, preemptor: &Preemptor, recorder: &mut R) {
     let Some(closed) = Closed::new::<R>(what_if, preemptor) else { return };
     let snapshot = what_if.snapshot();
-    let is_needed = |pod: &Pod| pod.queue.is_some() || pod.application.is_some();
+    let is_needed =
+        |pod: &Pod| pod.queue.is_some() || pod.application.is_some() || pod.group.is_some() || pod.marked_for.is_some();
     let mut decisive = Decisive::with(snapshot, closed.others(snapshot, preemptor), is_needed, &[], &closed);
     decisive.nodes.fill(true);
     recorder.decisive(decisive);
 }
 
 /// The plan for each node where the pod can be placed with preemption.
-pub(crate) fn node_plans(snapshot: &mut Snapshot, preemptor: &Preemptor, now: Timestamp) -> Vec<(NodeId, Plan)> {
+pub(crate) fn node_plans(
+    snapshot: &mut Snapshot,
+    settings: &YuniKorn,
+    preemptor: &Preemptor,
+    now: Timestamp,
+) -> Vec<(NodeId, Plan)> {
     let mut what_if = preemptor.what_if(snapshot);
-    let mut search = Search::new(&mut what_if, preemptor, preemptor.members[0], now);
+    let mut search = Search::new(&mut what_if, settings, preemptor, preemptor.members[0], now);
     let nodes = search.what_if.snapshot().node_ids();
     nodes.filter_map(|node| Some((node, search.plan_on(node, &mut NoRecorder, None).ok()?))).collect()
+}
+
+/// docs/rules/yunikorn.md#y6, docs/rules/yunikorn.md#y17: tells of a pod whether its priority, through the offsets and fences of the queues,
+/// allows the preemptor to take it.
+pub(crate) fn priority_allows(snapshot: &Snapshot, preemptor: PodId) -> impl Fn(PodId) -> bool {
+    let scope = fence::FenceScope::new(snapshot, preemptor);
+    move |candidate| {
+        let (preemptor, candidate) = (snapshot.pod(preemptor), snapshot.pod(candidate));
+        match candidate.queue {
+            _ if preemptor.daemon => candidate.priority <= preemptor.priority,
+            Some(queue) => scope.allows(queue, candidate.priority),
+            None => false,
+        }
+    }
 }
 
 /// The search for one pod.
 struct Search<'w, 's, 'a> {
     what_if: &'w mut WhatIf<'s>,
+    settings: &'a YuniKorn,
     preemptor: &'a Preemptor,
     pod: PodId,
     now: Timestamp,
@@ -76,12 +101,21 @@ struct Search<'w, 's, 'a> {
 type Rank = (bool, bool, usize, NodeId);
 
 impl<'w, 's, 'a> Search<'w, 's, 'a> {
-    fn new(what_if: &'w mut WhatIf<'s>, preemptor: &'a Preemptor, pod: PodId, now: Timestamp) -> Self {
+    fn new(
+        what_if: &'w mut WhatIf<'s>,
+        settings: &'a YuniKorn,
+        preemptor: &'a Preemptor,
+        pod: PodId,
+        now: Timestamp,
+    ) -> Self {
+        if !settings.follows_code {
+            nominated::hold_quota(what_if, pod);
+        }
         let snapshot = what_if.snapshot();
         let queue = snapshot.pod(pod).queue;
         let scope = fence::FenceScope::new(snapshot, pod);
         let queue_laws = vec![OnceCell::new(); snapshot.queues().ids().len()];
-        Self { what_if, preemptor, pod, now, queue, scope, queue_laws }
+        Self { what_if, settings, preemptor, pod, now, queue, scope, queue_laws }
     }
 
     fn outcome<R: Recorder>(&mut self, recorder: &mut R) -> Outcome {
@@ -112,9 +146,19 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         self.snapshot().pod(self.pod).daemon
     }
 
-    /// The limit of a queue that the pod would exceed.
+    /// Every maximum that the pod would exceed, from its queue upwards. The capacity of the cluster, which limits the root, is no obstacle
+    /// for the pod of a DaemonSet.
+    fn all_over_limit(&self) -> impl Iterator<Item = (QueueId, ResourceId, i64)> {
+        let (queues, requests) = (self.snapshot().queues(), self.requests());
+        let ignores_root = self.is_daemon() && !self.settings.follows_code;
+        let path = self.queue.into_iter().flat_map(|queue| queues.path(queue));
+        let limited = path.filter(move |&id| !ignores_root || queues.get(id).parent.is_some());
+        limited.flat_map(|id| queues.all_over_limit(id, requests).map(move |(resource, over)| (id, resource, over)))
+    }
+
+    /// The maximum of a queue that the pod would exceed.
     fn over_limit(&self) -> Option<FilterFailure> {
-        let (queue, resource, over) = self.snapshot().queues().over_limit(self.queue?, self.requests())?;
+        let (queue, resource, over) = self.all_over_limit().next()?;
         Some(FilterFailure::QueueLimit { queue, resource, over })
     }
 
@@ -124,12 +168,6 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         self.preemptor
             .node_failure(self.snapshot(), self.pod, node)
             .or_else(|| fit::filter_failure_without_nominees(self.what_if, self.pod, node))
-    }
-
-    /// docs/rules/yunikorn.md#y13, docs/rules/yunikorn.md#y19: the law if another pod reserved the node.
-    fn reserved(&self, node: NodeId) -> Option<Law> {
-        let other = self.snapshot().nominees(node).iter().copied().find(|&pod| pod != self.pod)?;
-        Some(Law::NodeReserved { pod: other })
     }
 
     fn is_free(&self, node: NodeId) -> bool {
@@ -153,21 +191,26 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             return Some(Law::PreemptionDisabled);
         }
         never::refuses(snapshot, self.preemptor)
-            .or_else(|| laws::in_progress(snapshot, snapshot.pod(self.pod).nominated, &self.scope))
+            .or_else(|| match self.settings.follows_code {
+                true => laws::in_progress(snapshot, snapshot.pod(self.pod).nominated, &self.scope),
+                false => laws::own_victims_leave(snapshot, self.preemptor, self.pod),
+            })
             .or_else(|| laws::delay(snapshot, self.pod, self.now))
     }
 
     /// The best plan. Without one, the law that excludes every plan, or `None` if no law alone does. The guarantee does not apply to pods
     /// of a DaemonSet (docs/rules/yunikorn.md#y17).
     fn best<R: Recorder>(&mut self, recorder: &mut R) -> Result<Plan, Option<Law>> {
-        if self.is_daemon() {
-            if let Some(FilterFailure::QueueLimit { queue, .. }) = self.over_limit() {
-                return Err(Some(Law::QueueLimit { queue }));
+        let follows_code = self.settings.follows_code;
+        if !self.is_daemon() {
+            if let Some(law) = self.not_under_guarantee(recorder) {
+                return Err(Some(law));
             }
-        } else if let Some(law) = self.not_under_guarantee(recorder) {
-            return Err(Some(law));
+        } else if let Some(FilterFailure::QueueLimit { queue, .. }) = self.over_limit().filter(|_| follows_code) {
+            return Err(Some(Law::QueueLimit { queue }));
         }
-        if !self.is_daemon()
+        if follows_code
+            && !self.is_daemon()
             && self.over_limit().is_some()
             && let Some(node) = self.node_with_room()
         {
@@ -205,6 +248,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             let _ = self.plan_on(node, recorder, Some(&mut reasons));
             recorder.victims(reasons);
             recorder.chosen(&plan, |other| self.difference(other, rank));
+            self.report_again(&plan, recorder);
         }
         Some(plan)
     }
@@ -232,6 +276,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
                 Some(_) | None if is_nominated => Difference::Nominated,
                 Some(_) | None => Difference::FirstByName,
             });
+            self.report_again(&plan, recorder);
         }
         Some(plan)
     }
@@ -273,9 +318,13 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             })
     }
 
-    /// docs/rules/yunikorn.md#y10: the law that refuses a pod that does not fit into what is left of its guarantee. If a queue above
-    /// guarantees the amount, other queues share the guarantee, and the pod may fit after all candidates are removed.
+    /// docs/rules/yunikorn.md#y10: the law that refuses a pod whose queue is not under its guarantee. As the code of YuniKorn, the pod must
+    /// fit into what is left of the guarantee. If a queue above guarantees the amount, other queues share the guarantee, and the pod may
+    /// fit after all candidates are removed.
     fn not_under_guarantee<R: Recorder>(&mut self, recorder: &mut R) -> Option<Law> {
+        if !self.settings.follows_code {
+            return under_guarantee::refuses(self.snapshot(), self.pod);
+        }
         match under_guarantee::check(self.snapshot(), self.pod) {
             GuaranteeCheck::Suffices => None,
             GuaranteeCheck::Short(law) => Some(law),

@@ -79,7 +79,7 @@ impl FenceScope {
         }
     }
 
-    /// Whether the preemptor counts in the queue; it fills what its own queues lose.
+    /// Whether the preemptor counts in the queue: such a queue uses again what its victims leave.
     pub fn is_own(&self, queue: QueueId) -> bool {
         self.own[queue.index()]
     }
@@ -98,7 +98,7 @@ impl FenceScope {
         }
     }
 
-    /// The highest priority that the queue loses.
+    /// The highest priority of victims in the queue.
     pub fn limit(&self, queue: QueueId) -> Option<Priority> {
         let value = self.limits[queue.index()]?.value();
         i32::try_from(value).ok().map(Priority)

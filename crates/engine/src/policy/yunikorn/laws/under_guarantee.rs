@@ -1,11 +1,34 @@
 //! docs/rules/yunikorn.md#y10, docs/rules/yunikorn.md#y12, docs/rules/yunikorn.md#y8: only a pod whose queue is under its guarantee may
-//! preempt. The pod fits into what is left of the guarantee, or would without all candidates if they share the guarantee.
+//! preempt. As the code of YuniKorn, the pod must also fit into what is left of the guarantee, or would without all candidates if they share
+//! the guarantee.
 
-use crate::ids::PodId;
+use crate::ids::{PodId, ResourceId};
 use crate::laws::{Law, TooLittle};
 use crate::queues::{Headroom, UNDEFINED};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
+
+/// The law if the queue is not under its guarantee before the request. Its guarantee is that of the leaf, or else of the nearest ancestor
+/// that has one. The queue is under it if it uses more than the guarantee of no requested resource, and less than that of one.
+pub(crate) fn refuses(snapshot: &Snapshot, preemptor: PodId) -> Option<Law> {
+    let Some(leaf) = snapshot.pod(preemptor).queue else { return Some(Law::NoQueue) };
+    let queues = snapshot.queues();
+    let Some(queue) = queues.path(leaf).find(|&id| queues.is_guaranteed(id)) else {
+        return Some(Law::NotUnderGuarantee { queue: leaf, short: Vec::new() });
+    };
+    let requests = snapshot.requests(snapshot.pod(preemptor).shape);
+    let requested = requests.iter().zip(queues.own_headroom(queue)).enumerate();
+    let requested = requested.filter(|(_, (request, left))| **request > 0 && *left != UNDEFINED);
+    let all: Vec<TooLittle> = requested
+        .map(|(index, (&requested, left))| TooLittle { resource: ResourceId::new(index), left, requested })
+        .collect();
+    let is_over = all.iter().any(|guaranteed| guaranteed.left < 0);
+    if !is_over && all.iter().any(|guaranteed| guaranteed.left > 0) {
+        return None;
+    }
+    let is_short = |guaranteed: &TooLittle| if is_over { guaranteed.left < 0 } else { guaranteed.left == 0 };
+    Some(Law::NotUnderGuarantee { queue, short: all.into_iter().filter(is_short).collect() })
+}
 
 /// The result of the check before any pod is taken.
 pub(crate) enum GuaranteeCheck {
