@@ -126,8 +126,7 @@ impl<S: PodStates> Remaining<'_, S> {
     }
 
     /// The earlier victims that the unit may wait for, if one of them, or a pod on a nominated node, is evicted and the unit has enough
-    /// nominated nodes. Under policy Kubernetes the decision itself considers preempted pods (docs/rules/kubernetes-groups.md#g25), so that
-    /// only pods remain that terminate for another reason.
+    /// nominated nodes.
     pub fn terminating_victims(&self, preemptor: &Preemptor) -> Option<TerminatingVictims> {
         let Loaded { snapshot, names, .. } = self.loaded;
         // Pods of a Koordinator job beyond its minimum are no reason for a second preemption.
@@ -150,10 +149,6 @@ impl<S: PodStates> Remaining<'_, S> {
         }
         let victims = marked.iter().filter_map(|pod| names.pod_id(pod)).chain(evicted);
         let victims = Vec::from_iter(victims.collect::<BTreeSet<PodId>>());
-        let is_preempted = |pod: &PodId| snapshot.pod(*pod).terminating.is_some_and(|state| state.by_preemption);
-        if matches!(self.policy, Policy::Kubernetes(_)) && victims.iter().any(is_preempted) {
-            return None; // the decision has considered the preempted pods
-        }
         Some(TerminatingVictims { placement, victims })
     }
 
