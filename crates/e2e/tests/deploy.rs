@@ -49,7 +49,8 @@ fn chart_passes_lint_and_rejects_invalid_values() {
         ("config.profiles[0].name=a,config.profiles[0].policy=YuniKorn,config.profiles[0].queues.path=a", "queues"),
     ] {
         let error = try_run("helm", &["template", "reprieve", &chart, "--set", values], root()).expect_err(values);
-        assert!(error.contains(&format!("'{wrong}'")) || error.contains(&format!("/{wrong}'")), "{values}: {error}");
+        let names = [format!("'{wrong}'"), format!("/{wrong}'"), format!("/{wrong}/")];
+        assert!(names.iter().any(|name| error.contains(name)), "{values}: {error}");
     }
 }
 
@@ -154,7 +155,7 @@ async fn shipped_roles_have_exactly_the_required_permissions() {
         for (request, allowed, expected) in [
             ("list pods", may_list::<Pod>(&client, &all).await, true),
             ("list nodes", may_list::<Node>(&client, &all).await, true),
-            ("list jobs", may_list::<Job>(&client, &all).await, !runs),
+            ("list jobs", may_list::<Job>(&client, &all).await, true),
             ("watch pods", watched, runs),
             ("patch a pod's status", is_allowed(pods.patch_status("pod", &patch, &label).await), runs),
             ("patch a job", is_allowed(jobs.patch("job", &patch, &label).await), false),
