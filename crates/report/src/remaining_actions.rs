@@ -144,7 +144,9 @@ impl<S: PodStates> Remaining<'_, S> {
         let on_nodes = nodes.iter().flat_map(|node| snapshot.pods_on(*node));
         let evicted: Vec<PodId> = on_nodes.filter(|pod| self.states.is_evicted(names.pod(*pod))).collect();
         let marked = self.states.marked(self.unit);
-        if evicted.is_empty() && !marked.iter().any(|victim| self.states.is_evicted(victim)) {
+        // Under policy Kubernetes victims on other nodes are those of a placement that was given up (docs/rules/kubernetes-groups.md#g25).
+        let is_by_node = matches!(self.policy, Policy::Kubernetes(_));
+        if evicted.is_empty() && (is_by_node || !marked.iter().any(|victim| self.states.is_evicted(victim))) {
             return None;
         }
         let victims = marked.iter().filter_map(|pod| names.pod_id(pod)).chain(evicted);
