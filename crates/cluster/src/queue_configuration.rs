@@ -124,7 +124,7 @@ impl QueueConfiguration {
         }
     }
 
-    /// The last valid version: of this session, else the stored copy.
+    /// The last valid version: one read since the start, else the stored copy.
     async fn last_valid(&mut self) -> Option<ConfigMap> {
         self.read_copy().await;
         if self.last_valid.is_none()

@@ -81,7 +81,7 @@ impl Cluster {
         self.with_preemptor("Pod")
     }
 
-    /// Adds a pod of a queue as the preemptor, which is pending for so long that no delay applies.
+    /// Adds a pod of a queue as the preemptor, which has been pending for longer than any delay.
     pub fn preemptor_pod_in_queue(mut self, milli_cpu: usize, queue: &str) -> ClusterWithPreemptor {
         let template = Template::new(milli_cpu, 1000).queue(queue, "preemptor");
         let mut pod = template.pending("preemptor".to_owned());
